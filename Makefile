@@ -1,0 +1,50 @@
+# Two commands: `make bench` measures and shows, `make test` checks everything.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?= --suite timm --fp32 --amp --tier quick
+PYTEST_ARGS ?=
+
+.PHONY: bench test lint types contracts tests browser format clean
+
+# The dashboard is up before the first model runs; Ctrl-C finishes the model in hand.
+bench: $(VENV)/.run
+	$(BIN)/bench run $(ARGS) --serve
+
+test: lint types contracts tests
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+tests: $(VENV)/.dev browser
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+browser: $(VENV)/.dev
+	$(BIN)/python tests/browser/provide.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/bin/pip:
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("bench needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[run]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.run
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

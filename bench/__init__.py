@@ -1,0 +1,1 @@
+"""The face: one module per verb of the command. Wires the rooms together; holds no logic."""

@@ -1,0 +1,71 @@
+"""`bench list`: what there is to run, what it can run on, and what has been run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bench import output
+from bench.options import DATABASE, Database, Json, named_suites
+from harness import config
+from suites.spec import Mode, ModelSpec
+
+app = typer.Typer(no_args_is_help=True, help="Show suites, models, devices or runs.")
+
+Suites = Annotated[
+    list[str], typer.Option("--suite", metavar="NAME", help="Only this suite, or a model file (name.py). Repeatable.")
+]
+
+
+@app.command()
+def suites(as_json: Json = False) -> None:
+    """Suites, with the number of their models and their tiers."""
+    found = [config.suite(name) for name in config.suites()]
+    if as_json:
+        for suite in found:
+            told = suite.model_dump(mode="json", include={"name", "about", "module", "tolerance", "tiers"})
+            output.json_line("suite", {**told, "models": len(suite.models)})
+        return
+    output.rows(
+        ("suite", "models", "tiers", "about"),
+        [(each.name, str(len(each.models)), ", ".join(each.tiers), each.about) for each in found],
+    )
+
+
+@app.command()
+def models(suite: Suites = [], as_json: Json = False) -> None:  # noqa: B006 - typer copies it
+    """Models, with the batch sizes of their list; a device divides these."""
+    found = [(each.name, model) for each in named_suites(suite or config.suites()) for model in each.models]
+    if as_json:
+        for name, model in found:
+            output.json_line("model", {"suite": name, **model.model_dump(mode="json")})
+        return
+    columns = ("model", "family", "parameters", "batch", "input size")
+    output.rows(columns, [(f"{name}/{model.name}", *_cells(model)) for name, model in found])
+
+
+@app.command()
+def devices(as_json: Json = False) -> None:
+    """Device profiles, for --device."""
+    found = [config.device(name) for name in config.devices()]
+    if as_json:
+        for device in found:
+            output.json_line("device", device.model_dump(mode="json"))
+        return
+    output.rows(
+        ("device", "kind", "batch divisor", "limit", "about"),
+        [(d.name, d.kind, str(d.batch_divisor), f"{d.timeout_s:g} s", d.about) for d in found],
+    )
+
+
+def _cells(model: ModelSpec) -> tuple[str, ...]:
+    parameters = "" if model.parameters is None else f"{model.parameters:,}"
+    batches = [str(model.batch[mode]) if mode in model.batch else "" for mode in Mode]
+    sizes = ["x".join(map(str, size)) for size in (model.eval_input_size or model.input_size, model.input_size) if size]
+    return (
+        model.family or "",
+        parameters,
+        "/".join(dict.fromkeys(filter(None, batches))),
+        "/".join(dict.fromkeys(sizes)),
+    )

@@ -1,0 +1,49 @@
+"""`bench plan`: the cases that `bench run` would measure with the same options, in the same order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import typer
+
+from bench import output
+from bench.options import Json, Selection, selecting
+from harness.record import Planned
+
+app = typer.Typer()
+
+
+@app.command()
+@selecting
+def main(selection: Selection, as_json: Json = False) -> None:
+    """Show what a run would do, without doing it."""
+    planned = selection.plan()
+    if as_json:
+        for place, each in enumerate(planned, start=1):
+            values = {"place": place, "case_id": each.case.id, **each.model_dump(mode="json")}
+            output.json_line("planned", values)
+        return
+    output.rows(
+        ("#", "case", "configuration", "batch", "tolerance", "limit", "note"),
+        [_row(place, each) for place, each in enumerate(planned, start=1)],
+    )
+    counts = Counter(each.case.precision.value for each in planned if each.skip is None)
+    skipped = sum(each.skip is not None for each in planned)
+    told = [f"{count} {precision}" for precision, count in counts.items()] + ([f"{skipped} skipped"] if skipped else [])
+    print(f"{len(planned)} case{'s' if len(planned) > 1 else ''} on {planned[0].case.device}: {', '.join(told)}")
+
+
+def _row(place: int, planned: Planned) -> tuple[str, ...]:
+    case = planned.case
+    notes = [f"skipped: {planned.skip}"] if planned.skip is not None else []
+    notes += [f"checked with batch {planned.accuracy_batch}"] if planned.accuracy_batch is not None else []
+    batch = "" if case.batch_size is None else str(case.batch_size)
+    return (
+        str(place),
+        case.name,
+        case.label,
+        batch,
+        f"{planned.tolerance:g}",
+        f"{planned.timeout_s:g} s",
+        ", ".join(notes),
+    )

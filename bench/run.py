@@ -1,0 +1,183 @@
+"""`bench run`: plan, measure, store, show. Exit codes stand in `docs/architecture.md`."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from bench.options import DATABASE, Database, Json, Selection, selecting
+from bench.progress import Progress
+from harness import report
+from harness.errors import BenchError, UsageError, close_to
+from harness.journal import FOLDER, History, Journal, find, replay
+from harness.record import EndReason, Measure, Outcome, Planned, Protocol, Run, new_run_id, now
+from harness.runner import execute, modules
+from harness.sinks import Forwarder, Sink
+from harness.summary import summarise
+from harness.worker.main import Host
+from harness.workers import Stop, Workers
+
+app = typer.Typer()
+
+NOTHING_PASSED = 4
+INTERRUPTED = 130
+
+Target = Annotated[
+    float, typer.Option("--precision-target", help="Stop sampling at this half width, as a share of the speedup.")
+]
+Seconds = Annotated[float, typer.Option("--max-seconds", help="Most seconds of sampling for one case.")]
+OnlyAccuracy = Annotated[bool, typer.Option("--only-accuracy", help="Check, do not time.")]
+OnlyPerformance = Annotated[bool, typer.Option("--only-performance", help="Time, do not check: no plain pass.")]
+Resume = Annotated[
+    str | None, typer.Option("--resume", metavar="RUN", help="Go on with this run: a prefix of its id, or `latest`.")
+]
+Serve = Annotated[bool, typer.Option("--serve", help="Serve the dashboard while the run goes on.")]
+Port = Annotated[int, typer.Option("--port", help="Port of the dashboard; 0 takes any that is free.")]
+
+
+@app.command()
+@selecting
+def main(
+    selection: Selection,
+    precision_target: Target = 0.01,
+    max_seconds: Seconds = 60.0,
+    only_accuracy: OnlyAccuracy = False,
+    only_performance: OnlyPerformance = False,
+    resume: Resume = None,
+    database: Database = DATABASE,
+    as_json: Json = False,
+    serve: Serve = False,
+    port: Port = 8000,
+) -> None:
+    """Measure models, eager against compiled, and keep what was found."""
+    if resume is not None:
+        if selection != Selection():
+            raise UsageError("--resume takes the plan of its run: leave out the options that choose models and cases.")
+        path = find(resume)
+        with Journal(path) as journal:
+            history = replay(path)
+            raise typer.Exit(_measure(history.run, history, journal, database, as_json, serve, port))
+    protocol = _protocol(precision_target, max_seconds, only_accuracy, only_performance)
+    run, workers = _new_run(selection, protocol)
+    with Journal(FOLDER / f"{run.id}.jsonl") as journal:
+        raise typer.Exit(_measure(run, None, journal, database, as_json, serve, port, workers))
+
+
+def _protocol(precision_target: float, max_seconds: float, only_accuracy: bool, only_performance: bool) -> Protocol:
+    if only_accuracy and only_performance:
+        raise UsageError("--only-accuracy and --only-performance exclude each other. Leave one of them out.")
+    if not 0 < precision_target < 1:
+        raise UsageError(f"--precision-target {precision_target:g}: must lie between 0 and 1, e.g. 0.01 for +-1 %.")
+    if not max_seconds > 0:
+        raise UsageError(f"--max-seconds {max_seconds:g}: must be above 0.")
+    measure = Measure.ACCURACY if only_accuracy else Measure.PERFORMANCE if only_performance else Measure.ALL
+    return Protocol(measure=measure, precision_target=precision_target, max_seconds=max_seconds)
+
+
+def _new_run(selection: Selection, protocol: Protocol) -> tuple[Run, Workers]:
+    plan, profile = selection.plan(), selection.profile()
+    workers = Workers(modules(plan))
+    print("Starting workers: the first import of torch may take a minute.", file=sys.stderr)
+    host = workers.host(profile.threads)
+    _check_compiler(plan, host)
+    limit = host.available_memory_bytes - profile.memory_reserve_bytes
+    if limit <= 0:
+        raise BenchError(
+            f"{host.available_memory_bytes / 2**30:.1f} GiB of memory are free, and the profile {profile.name} leaves "
+            f"{profile.memory_reserve_bytes / 2**30:.1f} GiB to the host. Free some, or lower memory_reserve_bytes."
+        )
+    run = Run(
+        id=new_run_id(),
+        started_at=now(),
+        command=shlex.join(["bench", *sys.argv[1:]]),
+        profile=profile,
+        environment=host.environment,
+        protocol=protocol.model_copy(update={"memory_limit_bytes": limit}),
+        plan=plan,
+    )
+    return run, workers
+
+
+def _check_compiler(plan: Sequence[Planned], host: Host) -> None:
+    """What torch lists is known only where torch is: so the worker was asked."""
+    for planned in plan:
+        case = planned.case
+        if case.backend not in host.backends:
+            known = ", ".join(host.backends)
+            raise UsageError(f"--backend {case.backend}: torch lists none.{close_to(case.backend, host.backends)} Known: {known}.")
+        if case.compile_mode not in host.compile_modes:
+            known = ", ".join(host.compile_modes)
+            raise UsageError(f"--compile-mode {case.compile_mode}: inductor has none. Known: {known}.")
+        if case.backend == "inductor" and case.device == "cpu" and not host.environment.compiler:
+            raise BenchError("inductor on a CPU needs a C++ compiler, and none was found. Install g++, or set CXX.")
+
+
+def _measure(
+    run: Run,
+    history: History | None,
+    journal: Journal,
+    database: str,
+    as_json: bool,
+    serve: bool,
+    port: int,
+    workers: Workers | None = None,
+) -> int:
+    from server.store import Store  # here, so that `bench run --help` needs no database library
+
+    store = Forwarder(Store.connect(database))
+    progress = Progress(as_json=as_json)
+    stop = Stop()
+    if workers is None:
+        workers = Workers(modules(run.plan))
+        _check_same_host(run, workers.host(run.profile.threads))
+    with stop.listening(), _dashboard(serve, database, port):
+        sinks: list[Sink] = [progress, store]
+        reason = execute(run, workers, journal, sinks, stop, history=history, tick=progress.tick)
+        _last_words(run, progress, reason, journal, as_json)
+        if store.trouble:
+            print(f"bench: the database lacks part of this run: {store.trouble} `bench import {journal.path}` catches up.", file=sys.stderr)
+        if serve and sys.stdin.isatty() and reason == EndReason.FINISHED:
+            print("The dashboard stays until Ctrl-C; `bench serve` shows it again later.", file=sys.stderr)
+            stop.wait()
+    if reason == EndReason.INTERRUPTED:
+        return INTERRUPTED
+    return 0 if any(r.outcome == Outcome.PASS for r in progress.records.values()) else NOTHING_PASSED
+
+
+def _check_same_host(run: Run, host: Host) -> None:
+    """Half a run from one machine and half from another would be no run."""
+    then, here = run.environment, host.environment
+    if (then.hard, then.soft) != (here.hard, here.soft):
+        names = ("host", "cpu", "cores_usable", "memory_bytes", "threads", "method", "versions", "kernel", "compiler", "python")
+        changed = [name for name in names if getattr(then, name) != getattr(here, name)] or ["the machine"]
+        raise BenchError(f"run {run.id} was begun in another environment ({', '.join(changed)} changed). Start a new run.")
+
+
+def _last_words(run: Run, progress: Progress, reason: EndReason, journal: Journal, as_json: bool) -> None:
+    summaries = summarise(run.plan, progress.records)
+    if as_json:
+        for summary in summaries:
+            print(summary.model_dump_json())
+        return
+    for line in report.summary_lines(run, progress.records, summaries, reason, str(journal.path)):
+        print(line)
+
+
+@contextlib.contextmanager
+def _dashboard(wanted: bool, database: str, port: int) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    from bench.serve import start_in_background
+
+    process, address = start_in_background(database, port)
+    print(f"Dashboard: {address}", flush=True)
+    try:
+        yield
+    finally:
+        process.terminate()

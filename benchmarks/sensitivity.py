@@ -1,0 +1,94 @@
+"""How far apart do the outputs of two different inputs lie, as built and as filled?
+
+python -m benchmarks.sensitivity    prints docs/results/sensitivity.md
+"""
+
+from __future__ import annotations
+
+import copy
+import platform
+from dataclasses import dataclass
+from datetime import date
+
+import timm
+import torch
+from torch import Tensor, nn
+
+from harness import config
+from suites import inputs
+from suites.spec import Mode, ModelSpec
+from suites.timm import build
+
+BATCH = 2
+SEED = 1337
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """`apart`: RMS of the difference of two outputs; `relative`: the same as a share of the outputs' RMS."""
+
+    apart: float
+    relative: float
+    largest: float
+    """Largest absolute activation, over the outputs of all modules."""
+
+
+def measure(module: nn.Module, mode: Mode, size: tuple[int, ...], batch_size: int = BATCH) -> Sensitivity:
+    """Run a copy of an image network, in train or eval mode, on two batches of different seeds."""
+    network = copy.deepcopy(module).train(mode == Mode.TRAINING)
+    largest = 0.0
+
+    def look(_: nn.Module, __: object, output: object) -> None:
+        nonlocal largest
+        if isinstance(output, Tensor):
+            largest = max(largest, output.abs().max().item())
+
+    for each in network.modules():
+        each.register_forward_hook(look)
+    outputs = []
+    for seed in (SEED + 1, SEED + 2):
+        with torch.no_grad(), inputs.seeded(SEED):  # the same random numbers for dropout
+            outputs.append(network(inputs.images(batch_size, size, seed)).double())
+    one, other = outputs
+    apart = (one - other).square().mean().sqrt().item()
+    scale = torch.stack(outputs).square().mean().sqrt().item()
+    return Sensitivity(apart=apart, relative=apart / scale, largest=largest)
+
+
+def as_built(spec: ModelSpec) -> nn.Module:
+    """Return the network with timm's own initial weights, from the same seed as the filled one."""
+    with inputs.seeded(SEED):
+        return timm.create_model(spec.build_name, pretrained=False)
+
+
+def _row(spec: ModelSpec) -> str:
+    filled = build(spec, Mode.INFERENCE, BATCH, SEED).module
+    cells = [spec.name]
+    for network in (as_built(spec), filled):
+        for mode, size in ((Mode.INFERENCE, spec.eval_input_size), (Mode.TRAINING, spec.input_size)):
+            found = measure(network, mode, size or (3, 224, 224))
+            cells += [f"{found.relative:.2g}", f"{found.apart:.1e}", f"{found.largest:.3g}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Print the page."""
+    print(f"""# Do outputs depend on inputs?
+
+Two batches of {BATCH} images with different seeds through each network. *relative*: RMS of the difference of the two outputs
+as a share of their RMS; *apart*: that RMS itself, to be held beside what the accuracy check allows; *largest*: largest
+absolute activation. `eval` is inference, `train` is training. Filled as `docs/decisions/0001-filled-weights.md` says.
+
+    python -m benchmarks.sensitivity
+
+{date.today()}, {platform.machine()} with {torch.get_num_threads()} threads, torch {torch.__version__}, timm {timm.__version__}, seed {SEED}.
+
+| model | built, eval: relative | apart | largest | built, train: relative | apart | largest \
+| filled, eval: relative | apart | largest | filled, train: relative | apart | largest |
+|---|{"---:|" * 12}""")
+    for spec in config.suite("timm").models:
+        print(_row(spec), flush=True)
+
+
+if __name__ == "__main__":
+    main()

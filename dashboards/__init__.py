@@ -1,0 +1,1 @@
+"""Pages and Plotly figures of the server's answers. Computes no statistic."""

@@ -1,0 +1,126 @@
+"""Observations of one case in, `Derived` out. Pure: stored samples give the same answer as often as they are asked."""
+
+from __future__ import annotations
+
+from harness import stats
+from harness.record import (
+    Accuracy,
+    CompileReport,
+    Derived,
+    Flag,
+    Memory,
+    Observed,
+    Outcome,
+    Reference,
+    StopReason,
+    Timing,
+)
+
+LEAST_MEMORY_BYTES = 1 << 20
+"""Peaks below have no ratio: the kernel counts a process's memory in batches of pages per core."""
+
+
+def derive(
+    outcome: Outcome,
+    observed: Observed,
+    accuracy: Accuracy | None,
+    compile: CompileReport | None,
+    timing: Timing | None,
+    memory: Memory | None,
+) -> Derived:
+    """Return the statistics of one record by method `METHOD`.
+
+    A case that failed keeps its estimates, marked as not valid with every reason there is.
+    """
+    speedup = stats.speedup(timing.eager_s, timing.compiled_s) if timing else stats.NoEstimate("not timed")
+    eager_s = _estimate(stats.median(timing.eager_s)) if timing else None
+    compiled_s = _estimate(stats.median(timing.compiled_s)) if timing else None
+    doubts = _doubts(outcome, observed, compile, timing, speedup)
+    return Derived(
+        valid=not doubts,
+        invalid_why="; ".join(doubts) or None,
+        speedup=_estimate(speedup),
+        eager_s=eager_s,
+        compiled_s=compiled_s,
+        no_estimate=speedup.reason if isinstance(speedup, stats.NoEstimate) else None,
+        break_even_steps=_break_even(compile, eager_s, compiled_s),
+        memory_ratio=_memory_ratio(memory),
+        flags=_flags(observed, accuracy, compile, timing, speedup),
+    )
+
+
+def _estimate(answer: stats.Estimate | stats.NoEstimate) -> stats.Estimate | None:
+    return answer if isinstance(answer, stats.Estimate) else None
+
+
+def _doubts(
+    outcome: Outcome,
+    observed: Observed,
+    compile: CompileReport | None,
+    timing: Timing | None,
+    speedup: stats.Estimate | stats.NoEstimate,
+) -> list[str]:
+    """Why the times may not enter aggregates; empty: they may."""
+    doubts = [f"the outcome is {outcome}"] if outcome != Outcome.PASS else []
+    if compile is not None and _compiled_nothing(compile):
+        doubts.append("nothing was compiled")
+    if timing is not None and timing.recompiles:
+        times = "once" if timing.recompiles == 1 else f"{timing.recompiles} times"
+        doubts.append(f"recompiled {times} while timed")
+    if timing is not None and timing.finite_after is False:
+        doubts.append("loss or parameters were not finite after timing")
+    if timing is not None and timing.stop_reason == StopReason.ERROR:
+        doubts.append("timing ended with an error")
+    if observed.emulated:
+        doubts.append("the precision is emulated on this machine")
+    if isinstance(speedup, stats.NoEstimate):
+        doubts.append(speedup.reason)
+    return doubts
+
+
+def _flags(
+    observed: Observed,
+    accuracy: Accuracy | None,
+    compile: CompileReport | None,
+    timing: Timing | None,
+    speedup: stats.Estimate | stats.NoEstimate,
+) -> tuple[Flag, ...]:
+    """The marks on this result, in the order of `Flag`."""
+    ratios: stats.Floats | tuple[float, ...] = ()
+    if timing is not None and isinstance(speedup, stats.Estimate):
+        ratios = stats.log_ratios(timing.eager_s, timing.compiled_s)
+    marks = {
+        Flag.CORRELATED: isinstance(speedup, stats.Estimate) and speedup.method == stats.BLOCK_MEDIANS,
+        Flag.DRIFTING: timing is not None and timing.drifting,
+        Flag.OUTLIERS: stats.outliers(ratios).warn,
+        Flag.IMPRECISE: timing is not None and timing.stop_reason != StopReason.PRECISE,
+        Flag.RECOMPILED: timing is not None and timing.recompiles > 0,
+        Flag.EMULATED: observed.emulated,
+        Flag.INSENSITIVE: observed.insensitive,
+        Flag.NOT_COLD: compile is not None and not compile.cold,
+        Flag.NOT_COMPILED: compile is not None and _compiled_nothing(compile),
+        Flag.NOT_FINITE: timing is not None and timing.finite_after is False,
+        Flag.NO_REFERENCE: compile is not None and (accuracy is None or accuracy.reference == Reference.NONE),
+    }
+    return tuple(flag for flag in Flag if marks[flag])
+
+
+def _compiled_nothing(compile: CompileReport) -> bool:
+    return compile.graphs == 0 or compile.operators == 0
+
+
+def _break_even(
+    compile: CompileReport | None, eager_s: stats.Estimate | None, compiled_s: stats.Estimate | None
+) -> float | None:
+    """None as well where a cache answered: the seconds are then not those of compiling."""
+    if compile is None or not compile.cold or eager_s is None or compiled_s is None:
+        return None
+    return stats.break_even(compile.wall_s, eager_s.value, compiled_s.value)
+
+
+def _memory_ratio(memory: Memory | None) -> float | None:
+    if memory is None or memory.eager_peak_bytes is None or memory.compiled_peak_bytes is None:
+        return None
+    if min(memory.eager_peak_bytes, memory.compiled_peak_bytes) < LEAST_MEMORY_BYTES:
+        return None
+    return memory.eager_peak_bytes / memory.compiled_peak_bytes

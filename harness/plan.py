@@ -1,0 +1,257 @@
+"""Matrix x models x device profile -> the ordered cases of a run. Pure: reads no file, asks no machine.
+
+Order: suites as named; within a suite all FP32 cases before those in reduced precision, so that an
+interrupted run leaves a complete FP32 picture; the fewest parameters first, as the cheapest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from harness.errors import UsageError, close_to
+from harness.record import Case, CompileScope, DeviceProfile, OptimizerKind, Planned
+from suites.spec import Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+
+BOTH = (Mode.INFERENCE, Mode.TRAINING)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What is asked for: which models, in which configurations. None and empty: not asked, so the default.
+
+    Args:
+        models, excludes: names, or globs with `*`, `?` or `[`; either may carry the suite, as in `timm/lcnet*`.
+        limit: at most so many cases, the first in order.
+        modes: None: those of the tier, or else both.
+        batch_size: for every model, in place of its own.
+        shard: `(i, n)`, the i-th of n parts, counted from 1.
+    """
+
+    suites: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    tier: str | None = None
+    limit: int | None = None
+    modes: tuple[Mode, ...] | None = None
+    precisions: tuple[Precision, ...] = (Precision.FP32,)
+    tf32: bool = False
+    backend: str = "inductor"
+    compile_mode: str = "default"
+    compile_scope: CompileScope = CompileScope.MODULE
+    optimizer: OptimizerKind = OptimizerKind.NONE
+    dynamic: bool = False
+    deterministic: bool = False
+    batch_size: int | None = None
+    timeout_s: float | None = None
+    shard: tuple[int, int] | None = None
+
+
+def plan(matrix: Matrix, suites: Sequence[SuiteSpec], profile: DeviceProfile) -> tuple[Planned, ...]:
+    """Return the cases of a run in the order in which they run; skipped ones are among them, with their reason.
+
+    Args:
+        suites: the suites that `matrix.suites` names, in that order.
+
+    Raises:
+        UsageError: an option contradicts another or the profile, a name is unknown, or nothing is left.
+    """
+    _refuse_contradictions(matrix, profile)
+    _refuse_unknown_names(matrix, suites)
+    cases = tuple(planned for suite in suites for planned in _suite_cases(matrix, suite, profile))
+    for precision in matrix.precisions:
+        if not any(each.case.precision == precision for each in cases):
+            raise UsageError(
+                f"--{precision.value}: tier {matrix.tier} runs none of these models in it. Leave out "
+                f"--{precision.value} or --tier {matrix.tier}."
+            )
+    if matrix.optimizer != OptimizerKind.NONE and all(each.case.mode == Mode.INFERENCE for each in cases):
+        raise UsageError("--optimizer changes only training, and this plan holds no training. Add --mode training.")
+    cases = cases[: matrix.limit]
+    if matrix.shard is None:
+        return cases
+    index, count = matrix.shard
+    if not cases[index - 1 :: count]:
+        raise UsageError(f"--shard {index}/{count}: nothing is left, as the whole plan holds {len(cases)} cases.")
+    return cases[index - 1 :: count]
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return `(2, 4)` for `2/4`, the second of four parts.
+
+    Raises:
+        UsageError: it is not of that form, or not between 1 and the number of parts.
+    """
+    index, slash, count = text.partition("/")
+    if not (slash and index.isascii() and index.isdigit() and count.isascii() and count.isdigit()):
+        raise UsageError(f"--shard {text!r}: write it as i/n, e.g. 2/4 for the second of four parts.")
+    if not 1 <= int(index) <= int(count):
+        raise UsageError(f"--shard {text}: the parts of {int(count)} are numbered 1 to {max(int(count), 1)}.")
+    return int(index), int(count)
+
+
+def matches(pattern: str, suite: str, model: str) -> bool:
+    """Say whether a model is meant: exactly by name, or by a glob; never by a mere part of its name."""
+    return any(name == pattern or fnmatchcase(name, pattern) for name in (model, f"{suite}/{model}"))
+
+
+def _refuse_contradictions(matrix: Matrix, profile: DeviceProfile) -> None:
+    for option, value in (
+        ("--limit", matrix.limit),
+        ("--batch-size", matrix.batch_size),
+        ("--timeout", matrix.timeout_s),
+    ):
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"{option} {value}: must be above 0, and finite.")
+    if matrix.shard is not None and not 1 <= matrix.shard[0] <= matrix.shard[1]:
+        parse_shard(f"{matrix.shard[0]}/{matrix.shard[1]}")
+    if not matrix.precisions:
+        raise UsageError("No precision is named. Give one of --fp32, --amp, --bf16, --fp16.")
+    reduced = [f"--{each.value}" for each in matrix.precisions if each != Precision.FP32]
+    if matrix.tf32 and reduced:
+        raise UsageError(f"--tf32 changes only FP32 and cannot go with {' '.join(reduced)}. Leave one of them out.")
+    if matrix.tf32 and profile.kind == "cpu":
+        raise UsageError(f"--tf32 needs an NVIDIA GPU, and device {profile.name} is a CPU. Leave it out.")
+    if matrix.compile_mode != "default" and matrix.backend != "inductor":
+        raise UsageError(
+            f"--compile-mode {matrix.compile_mode} changes only the inductor backend, not {matrix.backend}. "
+            "Leave one of them out."
+        )
+    if matrix.optimizer != OptimizerKind.NONE and matrix.modes == (Mode.INFERENCE,):
+        raise UsageError("--optimizer changes only training. Leave it out, or add --mode training.")
+
+
+def _refuse_unknown_names(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
+    """Every pattern must find a model, and every suite must have the tier: nothing that is asked for is passed over."""
+    for suite in suites:
+        if matrix.tier is not None and matrix.tier not in suite.tiers:
+            known = ", ".join(suite.tiers) or "none"
+            raise UsageError(
+                f"Suite {suite.name} has no tier {matrix.tier!r}.{close_to(matrix.tier, suite.tiers)} It has: {known}."
+            )
+    everything = [(suite.name, model.name) for suite in suites for model in suite.models]
+    for option, patterns in (("--model", matrix.models), ("--exclude", matrix.excludes)):
+        for pattern in patterns:
+            if not any(matches(pattern, *names) for names in everything):
+                raise UsageError(_no_such_model(option, pattern, suites))
+    selected = [(suite.name, model.name) for suite in suites for model in _of_tier(suite, matrix.tier)]
+    for pattern in matrix.models:
+        if not any(matches(pattern, *names) for names in selected):
+            raise UsageError(f"--model {pattern}: not in tier {matrix.tier}. Leave out --tier {matrix.tier}.")
+    wanted = [each for each in selected if not matrix.models or _any_matches(matrix.models, *each)]
+    if not wanted:
+        raise UsageError(f"Nothing to run: suite {', '.join(matrix.suites)} holds no model.")
+    if all(_any_matches(matrix.excludes, *names) for names in wanted):
+        raise UsageError(
+            f"Nothing to run: --exclude {' --exclude '.join(matrix.excludes)} removes all {len(wanted)} models."
+        )
+
+
+def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> str:
+    names = [model.name for suite in suites for model in suite.models]
+    full = [f"{suite.name}/{model.name}" for suite in suites for model in suite.models]
+    near = close_to(pattern, full if "/" in pattern else names)
+    holding = sum(pattern in name for name in full)
+    as_glob = f" Part of a name is written as a glob: '*{pattern}*' finds {holding}." if holding else ""
+    where, options = ", ".join(each.name for each in suites), " ".join(f"--suite {each.name}" for each in suites)
+    return f"{option} {pattern}: no such model in {where}.{near}{as_glob} See `bench list models {options}`."
+
+
+def _any_matches(patterns: Iterable[str], suite: str, model: str) -> bool:
+    return any(matches(pattern, suite, model) for pattern in patterns)
+
+
+def _of_tier(suite: SuiteSpec, tier: str | None) -> tuple[ModelSpec, ...]:
+    if tier is None:
+        return suite.models
+    return tuple(model for model in suite.models if model.name in suite.tiers[tier].models)
+
+
+def _suite_cases(matrix: Matrix, suite: SuiteSpec, profile: DeviceProfile) -> list[Planned]:
+    tier = suite.tiers[matrix.tier] if matrix.tier is not None else None
+    modes = matrix.modes or (tier.modes if tier else ()) or BOTH
+    cases = [
+        _planned(matrix, suite, model, mode, precision, profile)
+        for model in _of_tier(suite, matrix.tier)
+        if not matrix.models or _any_matches(matrix.models, suite.name, model.name)
+        if not _any_matches(matrix.excludes, suite.name, model.name)
+        for mode in dict.fromkeys(modes)
+        for precision in dict.fromkeys(matrix.precisions)
+        if _in_tier(tier, model, precision)
+    ]
+    return sorted(cases, key=_cost)
+
+
+def _in_tier(tier: Tier | None, model: ModelSpec, precision: Precision) -> bool:
+    if tier is None or tier.reduced_precision is None or precision == Precision.FP32:
+        return True
+    return model.name in tier.reduced_precision
+
+
+def _cost(planned: Planned) -> tuple[bool, bool, int]:
+    """Sort key; a sort is stable, so models of unknown size stay last, as their file names them."""
+    parameters = planned.spec.parameters
+    return planned.case.precision != Precision.FP32, parameters is None, parameters or 0
+
+
+def _planned(
+    matrix: Matrix, suite: SuiteSpec, model: ModelSpec, mode: Mode, precision: Precision, profile: DeviceProfile
+) -> Planned:
+    batch_size = _batch_size(matrix, model, mode, profile)
+    smaller = model.accuracy_batch is not None and (batch_size is None or model.accuracy_batch < batch_size)
+    case = Case(
+        device=profile.name,
+        mode=mode,
+        precision=precision,
+        amp_dtype=profile.amp_dtype if precision == Precision.AMP else None,
+        tf32=matrix.tf32,
+        backend=matrix.backend,
+        compile_mode=matrix.compile_mode,
+        compile_scope=matrix.compile_scope,
+        optimizer=matrix.optimizer if mode == Mode.TRAINING else OptimizerKind.NONE,
+        dynamic=matrix.dynamic,
+        deterministic=matrix.deterministic,
+        suite=suite.name,
+        model=model.name,
+        batch_size=batch_size,
+    )
+    return Planned(
+        case=case,
+        spec=model,
+        module=suite.module,
+        tolerance=tolerance(suite, model, mode, precision),
+        timeout_s=matrix.timeout_s if matrix.timeout_s is not None else profile.timeout_s,
+        accuracy_batch=model.accuracy_batch if smaller else None,
+        skip=next((skip.why for skip in model.skip if _applies(skip, case, profile)), None),
+    )
+
+
+def _batch_size(matrix: Matrix, model: ModelSpec, mode: Mode, profile: DeviceProfile) -> int | None:
+    if matrix.batch_size is not None:
+        return matrix.batch_size
+    listed = model.batch.get(mode)
+    return None if listed is None else max(listed // profile.batch_divisor, 1)
+
+
+def tolerance(suite: SuiteSpec, model: ModelSpec, mode: Mode, precision: Precision) -> float:
+    """Return the model's tolerance before the suite's, and in each the precision's before the mode's.
+
+    Raises:
+        UsageError: neither says anything about this mode.
+    """
+    for table in (model.tolerance, suite.tolerance):
+        for key in (precision, mode):
+            if key.value in table:
+                return table[key.value]
+    raise UsageError(f"Suite {suite.name} gives no tolerance for {mode.value}. Add it under [tolerance] in its file.")
+
+
+def _applies(skip: Skip, case: Case, profile: DeviceProfile) -> bool:
+    """A skip's device is the name of a profile or a kind of device."""
+    return (
+        skip.device in (None, profile.name, profile.kind)
+        and skip.mode in (None, case.mode)
+        and skip.precision in (None, case.precision)
+    )

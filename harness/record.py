@@ -1,0 +1,540 @@
+"""THE SCHEMA: what is asked for, what was observed, what was derived from it.
+
+A journal is a file of JSON lines, each with `schema` and `type`: one `Run`, then per case a
+`Start` and a `Record`, at last a `RunEnd`. Units stand in the names (`_s` seconds, `_bytes`);
+absent is None, never zero, never NaN. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, TypeAdapter
+
+from harness.stats import Estimate
+from suites.spec import Frozen, Mode, ModelSpec, Precision
+
+SCHEMA: Literal[1] = 1
+"""Version of the lines of a journal."""
+
+METHOD = 1
+"""Version of how things are measured. Raised by every change that moves a number; part of the hard fingerprint."""
+
+_NAMESPACE = uuid.UUID("6f0f3c1e-6a53-4c57-9d0b-3f4f6d6f2b10")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+# -- what is asked for ------------------------------------------------------------------------
+
+
+class CompileScope(StrEnum):
+    """What is compiled: the module (as the announcement shows it) or the whole step."""
+
+    MODULE = "module"
+    STEP = "step"
+
+
+class OptimizerKind(StrEnum):
+    NONE = "none"
+    SGD = "sgd"
+    ADAM = "adam"
+
+
+class Measure(StrEnum):
+    """Which stages a run goes through: all, without timing, or without the accuracy check."""
+
+    ALL = "all"
+    ACCURACY = "accuracy"
+    PERFORMANCE = "performance"
+
+
+class Configuration(Frozen):
+    """Everything about a case but its model: what a summary is kept for."""
+
+    device: str
+    """Name of the device profile."""
+    mode: Mode
+    precision: Precision
+    amp_dtype: str | None = None
+    """Number format of autocast, e.g. `bfloat16`; None unless the precision is amp."""
+    tf32: bool = False
+    backend: str = "inductor"
+    compile_mode: str = "default"
+    compile_scope: CompileScope = CompileScope.MODULE
+    optimizer: OptimizerKind = OptimizerKind.NONE
+    dynamic: bool = False
+    deterministic: bool = False
+
+    @property
+    def label(self) -> str:
+        """Short text of what differs from the plain case, e.g. `training amp(bfloat16) aot_eager`."""
+        words = [self.mode.value, self.precision.value + (f"({self.amp_dtype})" if self.amp_dtype else "")]
+        words += [self.backend] if self.backend != "inductor" else []
+        words += [self.compile_mode] if self.compile_mode != "default" else []
+        words += ["whole step"] if self.compile_scope == CompileScope.STEP else []
+        words += [self.optimizer.value] if self.optimizer != OptimizerKind.NONE else []
+        words += [name for name in ("tf32", "dynamic", "deterministic") if getattr(self, name)]
+        return " ".join(words)
+
+
+class Case(Configuration):
+    """One model in one configuration. Two equal cases have equal ids, in every run and on every host."""
+
+    suite: str
+    model: str
+    batch_size: int | None = None
+    """None: the model's own inputs decide, as in a person's file without `batch_size`."""
+
+    @property
+    def id(self) -> str:
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}/{self.model}"
+
+    @property
+    def configuration(self) -> Configuration:
+        return Configuration.model_validate(self.model_dump(include=set(Configuration.model_fields)))
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.label}"
+
+
+class Planned(Frozen):
+    """A case with its place in a plan: how it is built and judged, how long it may take, or why it is skipped."""
+
+    case: Case
+    spec: ModelSpec
+    module: str
+    """Importable name of the suite's builder."""
+    tolerance: float
+    timeout_s: float
+    accuracy_batch: int | None = None
+    skip: str | None = None
+    """Why this case is not run; it then ends as `skipped`."""
+
+
+class Protocol(Frozen):
+    """How a run measures each of its cases."""
+
+    measure: Measure = Measure.ALL
+    precision_target: float = 0.01
+    """Stop sampling when the half width of the speedup's interval is at most this share of it."""
+    max_seconds: float = 60.0
+    """Most seconds of sampling for one case."""
+    max_pairs: int = 160
+    memory_limit_bytes: int | None = None
+    seed: int = 1337
+
+
+class DeviceProfile(Frozen):
+    """The machine we ask for: `configs/devices/NAME.toml`."""
+
+    name: str
+    kind: Literal["cpu"]
+    about: str = ""
+    threads: PositiveInt | None = None
+    """Threads of one operation; None: the physical cores this process may use."""
+    batch_divisor: PositiveInt = 1
+    """A list's batch size is divided by this, rounded down, at least 1."""
+    timeout_s: PositiveFloat = 1800.0
+    amp_dtype: str = "bfloat16"
+    memory_reserve_bytes: int = 2 << 30
+    """Memory that a model may not take from the host."""
+
+
+class Environment(Frozen):
+    """The machine and the software we found. Unknown is None."""
+
+    host: str
+    machine_id: str | None = None
+    system: str
+    kernel: str
+    virtualised: str | None = None
+    cpu: str
+    cores_physical: int | None
+    cores_usable: int
+    memory_bytes: int
+    cpu_flags: tuple[str, ...] = ()
+    """Those of the CPU's flags that decide on number formats and vector width."""
+    cpu_capability: str | None = None
+    """Vector width that torch uses, e.g. `AVX512`."""
+    governor: str | None = None
+    emulated: tuple[str, ...] = ()
+    """Number formats that this machine has no instructions for, e.g. `bfloat16`."""
+    threads: int
+    compiler: str | None = None
+    python: str
+    versions: Mapping[str, str] = Field(default_factory=dict)
+    torch_commit: str | None = None
+    harness_commit: str | None = None
+    method: int = METHOD
+    load_average: float | None = None
+    hash_seed: str | None = None
+
+    @property
+    def hard(self) -> str:
+        """Fingerprint of what starts a new series (statistics.md, 6): machine, threads, method."""
+        parts = (self.machine_id, self.host, self.cpu, self.cores_usable, self.memory_bytes, self.threads, self.method)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @property
+    def soft(self) -> str:
+        """Fingerprint of what is shown as a mark on a series: software versions, kernel, governor."""
+        parts = (sorted(self.versions.items()), self.torch_commit, self.compiler, self.kernel, self.governor, self.python)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+# -- what was observed ------------------------------------------------------------------------
+
+
+class Outcome(StrEnum):
+    """How a case ended; `docs/glossary.md` maps these to the upstream runner's words."""
+
+    PASS = "pass"
+    FAIL_ACCURACY = "fail_accuracy"
+    FAIL_TO_RUN = "fail_to_run"
+    EAGER_FAIL_TO_RUN = "eager_fail_to_run"
+    EAGER_TWO_RUNS_DIFFER = "eager_two_runs_differ"
+    MODEL_FAIL_TO_LOAD = "model_fail_to_load"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    SKIPPED = "skipped"
+    MISSING = "missing"
+
+
+class Stage(StrEnum):
+    """Where a case is, or where it ended."""
+
+    LOAD = "load"
+    EAGER = "eager"
+    REFERENCE = "reference"
+    EAGER_TWICE = "eager_twice"
+    COMPILE = "compile"
+    CHECK = "check"
+    TIME = "time"
+    MEMORY = "memory"
+
+
+class Side(StrEnum):
+    EAGER = "eager"
+    COMPILED = "compiled"
+
+
+class Reference(StrEnum):
+    """What the compiled output was held against."""
+
+    FLOAT64 = "float64"
+    EAGER = "eager"
+    NONE = "none"
+
+
+class StageTime(Frozen):
+    stage: Stage
+    wall_s: float
+
+
+class Failure(Frozen):
+    """What went wrong, in the words of the one who raised it; bounded."""
+
+    kind: str
+    text: str
+    traceback: str | None = None
+
+
+class Observed(Frozen):
+    """What was really there while the case ran, beside what was asked."""
+
+    parameters: int | None = None
+    output_dtypes: tuple[str, ...] = ()
+    parameter_dtypes: tuple[str, ...] = ()
+    autocast_dtype: str | None = None
+    batch_size: int | None = None
+    """Leading dimension of the first tensor among the arguments."""
+    training: bool | None = None
+    grad: bool | None = None
+    threads: int | None = None
+    tf32: bool | None = None
+    deterministic: bool | None = None
+    emulated: bool = False
+    """The machine has no instructions for this precision: times say nothing about the compiler."""
+    attention_kernel: str | None = None
+    """The fused kernel that eager attention ran, `math` where spelled out; None: no such call."""
+    dropouts: int = 0
+    """Dropout probabilities that were lowered to nearly zero."""
+    draws_random_numbers: bool | None = None
+    mutates_inputs: bool | None = None
+    optimizer_steps: int = 0
+    parameters_changed: bool | None = None
+    sensitivity: float | None = None
+    """How far (RMS) the outputs of two different inputs lie apart, in units of the check's slack."""
+    insensitive: bool = False
+    """The check could hardly notice a wrong answer: sensitivity below 100."""
+    device_type: str | None = None
+
+
+class Leaf(Frozen):
+    """One compared value: its path, its error (RMSE, or None where not a number) and what was allowed."""
+
+    name: str
+    error: float | None = None
+    allowed: float | None = None
+    detail: str | None = None
+
+
+class Accuracy(Frozen):
+    """Compiled against eager and the reference. `failed` holds the first ten of `failed_count`."""
+
+    reference: Reference
+    reference_why: str | None = None
+    """Why the reference is not float64."""
+    tolerance: float
+    leaves: int
+    failed_count: int = 0
+    failed: tuple[Leaf, ...] = ()
+    worst: Leaf | None = None
+    eager_noise: float | None = None
+    """Largest RMSE between two eager runs of the same numbers."""
+    batch_size: int | None = None
+    """Batch of the check where it differs from the timed one: then another compile was checked."""
+
+
+class GraphBreak(Frozen):
+    reason: str
+    count: int
+    where: str | None = None
+    ours: bool = False
+    """Caused by a line of the harness, not of the model."""
+
+
+class Frame(Frozen):
+    """One compiled frame: a Python function that the compiler took in."""
+
+    name: str
+    file: str
+    line: int
+    operators: int
+    symbols: int = 0
+    """Symbolic sizes in its graph; 0: all shapes static."""
+
+
+class CompileReport(Frozen):
+    """One cold compilation. Wall and CPU seconds are those of the first call less one steady call."""
+
+    wall_s: float
+    cpu_s: float
+    first_call_s: float
+    phases_s: Mapping[str, float] = Field(default_factory=dict)
+    graphs: int
+    operators: int
+    graph_breaks: int
+    breaks: tuple[GraphBreak, ...] = ()
+    recompiles: int = 0
+    """Further compilations of a frame already compiled, before timing."""
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cold: bool
+    """No cache answered: verified by the compiler's own counters."""
+    backend: str
+    compiled_by: str | None = None
+    """Which of the compiler's parts were seen at work: `inductor`, `aot_autograd` or `dynamo`."""
+    frames: tuple[Frame, ...] = ()
+    options: Mapping[str, str] = Field(default_factory=dict)
+    """Settings of the compiler that the compile mode changed, as seen while it compiled."""
+    random_numbers_from_eager: bool = False
+
+
+class StopReason(StrEnum):
+    PRECISE = "precise"
+    PAIR_CAP = "pair_cap"
+    TIME_CAP = "time_cap"
+    ERROR = "error"
+
+
+class Timing(Frozen):
+    """Every sample, in seconds per step, in the order taken. `eager_first` says who went first in each pair."""
+
+    eager_s: tuple[float, ...]
+    compiled_s: tuple[float, ...]
+    eager_first: tuple[bool, ...]
+    inner_loops: int
+    warmup_s: float
+    sampling_s: float
+    stop_reason: StopReason
+    cache: Literal["hot"] = "hot"
+    recompiles: int = 0
+    """Compilations inside the timed region; any makes the times not valid."""
+    drifting: bool = False
+    """First and last third differed even after a second, longer warm-up."""
+    finite_after: bool | None = None
+    """Loss and parameters were finite after timing."""
+
+
+class Memory(Frozen):
+    """Peak above the baseline of one step of each side; None where the kernel refuses to reset the peak."""
+
+    eager_peak_bytes: int | None
+    compiled_peak_bytes: int | None
+
+
+class Log(Frozen):
+    """What the worker printed, cut to a bounded size: its head and its tail."""
+
+    head: str = ""
+    tail: str = ""
+    bytes: int = 0
+
+
+class Findings(Frozen):
+    """What the worker found out about a case, complete or so far."""
+
+    outcome: Outcome
+    stage: Stage | None = None
+    """Where it ended; None when it went through all stages or was skipped."""
+    side: Side | None = None
+    text: str | None = None
+    """One sentence: why it is no plain pass."""
+    failure: Failure | None = None
+    stages: tuple[StageTime, ...] = ()
+    observed: Observed = Observed()
+    accuracy: Accuracy | None = None
+    compile: CompileReport | None = None
+    timing: Timing | None = None
+    memory: Memory | None = None
+
+
+# -- what is derived --------------------------------------------------------------------------
+
+
+class Flag(StrEnum):
+    """A mark on a result that a reader should see before trusting it."""
+
+    CORRELATED = "correlated"
+    DRIFTING = "drifting"
+    OUTLIERS = "outliers"
+    IMPRECISE = "imprecise"
+    RECOMPILED = "recompiled"
+    EMULATED = "emulated"
+    INSENSITIVE = "insensitive"
+    NOT_COLD = "not_cold"
+    NOT_COMPILED = "not_compiled"
+    NOT_FINITE = "not_finite"
+    NO_REFERENCE = "no_reference"
+
+
+class Derived(Frozen):
+    """Statistics of one record by method `METHOD`; can be derived again from its samples."""
+
+    method: int = METHOD
+    valid: bool
+    """The times may enter aggregates: the case passed, nothing recompiled, nothing was emulated."""
+    invalid_why: str | None = None
+    speedup: Estimate | None = None
+    """Within one launch: says nothing about the spread between interpreters."""
+    eager_s: Estimate | None = None
+    compiled_s: Estimate | None = None
+    no_estimate: str | None = None
+    """Why there is no speedup."""
+    break_even_steps: float | None = None
+    """Steps after which compiling has paid for itself; None: never, or unknown."""
+    memory_ratio: float | None = None
+    """Eager peak / compiled peak: above 1, compiled needs less."""
+    flags: tuple[Flag, ...] = ()
+
+
+# -- the lines of a journal -------------------------------------------------------------------
+
+
+class Run(Frozen):
+    """First line: what is going to be done, where, and by which command."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    type: Literal["run"] = "run"
+    id: str
+    started_at: datetime
+    command: str
+    profile: DeviceProfile
+    environment: Environment
+    protocol: Protocol
+    plan: tuple[Planned, ...]
+
+    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
+class Start(Frozen):
+    """A case was begun. A start without a record: the harness itself was killed meanwhile."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    type: Literal["start"] = "start"
+    run_id: str
+    case_id: str
+    attempt: int
+    at: datetime
+
+    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
+class Record(Findings):
+    """Everything observed about one case in one run."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    type: Literal["record"] = "record"
+    id: str
+    run_id: str
+    case: Case
+    attempt: int = 1
+    started_at: datetime
+    finished_at: datetime
+    exit_code: int | None = None
+    """Of the worker, where it died without an answer; negative: the signal."""
+    derived: Derived
+    log: Log = Log()
+
+    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
+class EndReason(StrEnum):
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+
+
+class RunEnd(Frozen):
+    """Last line of one execution; a resumed run has several."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    type: Literal["end"] = "end"
+    run_id: str
+    at: datetime
+    reason: EndReason
+
+    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
+Line = Annotated[Run | Start | Record | RunEnd, Field(discriminator="type")]
+LINE: TypeAdapter[Run | Start | Record | RunEnd] = TypeAdapter(Line)
+
+
+def new_run_id() -> str:
+    """Return a UUIDv7 (RFC 9562): sorts by time of creation."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = (milliseconds << 80) | (0x7 << 76) | (secrets.randbits(12) << 64) | (0b10 << 62) | secrets.randbits(62)
+    return str(uuid.UUID(int=value))
+
+
+def record_id(run_id: str, case_id: str, attempt: int) -> str:
+    """Return the id of a record: derived, so that sending it twice is harmless."""
+    return str(uuid.uuid5(_NAMESPACE, f"{run_id}/{case_id}/{attempt}"))

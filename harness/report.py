@@ -1,0 +1,120 @@
+"""Records and summaries -> lines of text. All text that a terminal shows of a result is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.record import EndReason, Outcome, Planned, Record, Run
+from harness.stats import Estimate
+from harness.summary import Summary
+
+NAMED = 8
+"""Most models named in a line before the rest is counted."""
+
+
+def headline(run: Run) -> str:
+    suites = sorted({planned.case.suite for planned in run.plan})
+    torch = run.environment.versions.get("torch", "unknown")
+    count = len(run.plan)
+    return f"{', '.join(suites)} on {run.profile.name}, torch {torch}, {count} case{'s' * (count != 1)}, run {run.id}"
+
+
+def record_line(record: Record, width: int = 0) -> str:
+    """Return the line of one result; `width` is that of the longest case name in the run."""
+    return f"  {str(record.case):<{width}}   {verdict(record)}".rstrip()
+
+
+def verdict(record: Record) -> str:
+    """Return what is to be said of a result: the speedup and its parts, or the outcome and its cause."""
+    if record.outcome != Outcome.PASS:
+        return f"{record.outcome}   {cause(record)}".rstrip()
+    derived = record.derived
+    words = []
+    if derived.speedup:
+        words.append(speedup(derived.speedup))
+    if derived.eager_s and derived.compiled_s:
+        words.append(times(derived.eager_s.value, derived.compiled_s.value))
+    if not words:
+        words.append("pass")
+    if record.compile:
+        words.append(f"compile {record.compile.wall_s:.1f} s")
+        if record.compile.graph_breaks:
+            words.append(f"{record.compile.graph_breaks} graph breaks")
+    if derived.flags:
+        words.append(f"({', '.join(derived.flags)})")
+    return "   ".join(words)
+
+
+def cause(record: Record) -> str:
+    """Return one line saying why a case is no pass; control characters of a model's words are taken out."""
+    leaf = record.accuracy.failed[0] if record.accuracy and record.accuracy.failed else None
+    if leaf and leaf.error is not None and leaf.allowed is not None:
+        return printable(f"{leaf.name}: error {leaf.error:.3g}, allowed {leaf.allowed:.3g}")
+    if leaf:
+        return printable(f"{leaf.name}: {leaf.detail or 'differs'}")
+    if record.text:
+        return printable(record.text)
+    return printable(f"{record.failure.kind}: {record.failure.text}") if record.failure else ""
+
+
+def printable(text: str) -> str:
+    """Return the first line of `text` without anything that could steer a terminal."""
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return "".join(character if character.isprintable() else "?" for character in line)[:300]
+
+
+def speedup(estimate: Estimate) -> str:
+    return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def times(eager_s: float, compiled_s: float) -> str:
+    """Return both times in one unit, three significant digits: `3.11 -> 2.19 ms`."""
+    unit, factor = ("s", 1.0) if eager_s >= 1 else ("ms", 1e3) if eager_s >= 1e-3 else ("us", 1e6)
+    return f"{significant(eager_s * factor)} -> {significant(compiled_s * factor)} {unit}"
+
+
+def significant(value: float) -> str:
+    """Return a number with three significant digits and no exponent."""
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f}"
+
+
+def summary_lines(
+    run: Run, records: Mapping[str, Record], summaries: Sequence[Summary], reason: EndReason, journal: str
+) -> list[str]:
+    """Return the last words of a run: pass rate, geometric mean and left-out models per configuration."""
+    lines = []
+    for summary in summaries:
+        head = f"{summary.suite} {summary.configuration.label}"
+        rate = f" ({summary.pass_rate.value:.0%})" if summary.pass_rate else ""
+        counts = [f"{n} {outcome}" for outcome, n in sorted(summary.outcomes.items()) if outcome != Outcome.PASS]
+        judged = summary.planned - summary.outcomes.get(Outcome.SKIPPED, 0)
+        others = "; " + ", ".join(counts) if counts else ""
+        lines.append(f"{head}: {summary.passed} of {judged} passed{rate}{others}")
+        mean = speedup(summary.speedup) if summary.speedup else "none"
+        of = f" of {summary.speedup.n} models, within one launch" if summary.speedup else f" ({summary.no_speedup})"
+        lines.append(f"  geometric mean: {mean}{of}")
+        if summary.left_out and summary.speedup:
+            lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")
+    waiting = [planned for planned in run.plan if planned.case.id not in records]
+    passed = sum(1 for record in records.values() if record.outcome == Outcome.PASS)
+    counted = {
+        "skipped": sum(1 for r in records.values() if r.outcome == Outcome.SKIPPED),
+        "missing": len(waiting),
+        "crashed": sum(1 for r in records.values() if r.outcome == Outcome.CRASH),
+    }
+    beside = ", ".join(f"{name} {n}" for name, n in counted.items())
+    lines.append(f"{passed} of {len(run.plan) - counted['skipped']} passed; {beside}. Records: {journal}")
+    if reason == EndReason.INTERRUPTED:
+        lines.append(f"Interrupted. `bench run --resume {run.id}` runs the {len(waiting)} that are missing.")
+    return lines
+
+
+def _named(words: Iterable[str]) -> str:
+    listed = list(words)
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return ", ".join(listed[:NAMED]) + more
+
+
+def name_width(plan: Sequence[Planned]) -> int:
+    return max((len(str(planned.case)) for planned in plan), default=0)

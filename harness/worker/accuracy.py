@@ -1,0 +1,304 @@
+"""Compiled against eager against float64: numbers first, then the verdict.
+
+The rule is the upstream runner's: a leaf passes when it is elementwise close to eager's; else when its
+root mean square error (RMSE) against the float64 reference is not much above eager's own.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from harness.record import Accuracy, Leaf, Reference
+from harness.worker.leaves import Leaves, Value
+from suites.spec import Precision
+
+MAX_FAILED = 10
+"""Failed leaves that a record holds; the rest is counted."""
+
+CHUNK = 1 << 20
+"""Elements that are compared at a time: float64 copies of a whole leaf could be gigabytes."""
+
+SPECIAL_TOLERANCE = 4e-2
+"""Upstream's: how near to float64 the compiled numbers must be where eager has none."""
+
+_HALF = {Precision.AMP: torch.bfloat16, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How far two eager runs of the same numbers lie apart."""
+
+    by_leaf: dict[str, float] = field(default_factory=dict)
+    """RMSE of the leaves that are not the same bit for bit."""
+    differing: tuple[Leaf, ...] = ()
+    """Leaves that differ by more than the tolerance, or at all where they are no floating numbers."""
+
+    @property
+    def worst(self) -> float:
+        return max(self.by_leaf.values(), default=0.0)
+
+
+def compare(
+    eager: Leaves,
+    compiled: Leaves,
+    reference: Leaves | None,
+    *,
+    tolerance: float,
+    noise: Noise | None = None,
+    precision: Precision = Precision.FP32,
+    reference_why: str | None = None,
+) -> Accuracy:
+    """Hold every leaf of `compiled` against `eager`, and where those are not close, both against `reference`.
+
+    Containers, keys, lengths, shapes and types must be the same; integers, bools and texts equal; NaN and
+    infinities at the same places. Floating leaves: see `_judge_numbers`. A missing gradient counts as zeros.
+
+    Args:
+        reference: the float64 run; None: eager itself, at the tolerance (never a mere direction).
+        noise: eager's own run-to-run difference, added to what is allowed.
+    """
+    rule = _Rule(tolerance, precision, noise or Noise(), reference is not None)
+    verdicts = list(_verdicts(eager, compiled, reference, rule))
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    telling = [verdict for verdict in verdicts if verdict.leaf.error is not None or not verdict.passed]
+    worst = max(telling, key=lambda verdict: verdict.ratio, default=None)
+    return Accuracy(
+        reference=Reference.EAGER if reference is None else Reference.FLOAT64,
+        reference_why=reference_why,
+        tolerance=tolerance,
+        leaves=len(eager.values),
+        failed_count=len(failed),
+        failed=tuple(verdict.leaf for verdict in failed[:MAX_FAILED]),
+        worst=worst.leaf if worst is not None else None,
+        eager_noise=None if noise is None else noise.worst,
+    )
+
+
+def eager_noise(first: Leaves, second: Leaves, tolerance: float, precision: Precision = Precision.FP32) -> Noise:
+    """Measure the difference of two eager runs from one state: normally none, bit for bit."""
+    verdicts = list(_verdicts(first, second, None, _Rule(tolerance, precision, Noise(), False)))
+    return Noise(
+        {verdict.leaf.name: verdict.leaf.error for verdict in verdicts if verdict.leaf.error},
+        tuple(verdict.leaf for verdict in verdicts if not verdict.passed),
+    )
+
+
+@dataclass(frozen=True)
+class _Rule:
+    tolerance: float
+    precision: Precision
+    noise: Noise
+    has_reference: bool
+
+    @property
+    def closeness(self) -> float:
+        """Elementwise tolerance, relative and absolute.
+
+        Without float64 there is no telling how much of a difference is rounding, so nothing finer than
+        twice the number format's spacing is asked for.
+        """
+        half = _HALF.get(self.precision)
+        floor = 0.0 if half is None or self.has_reference else 2 * torch.finfo(half).eps
+        return max(self.tolerance, floor)
+
+    def multiplier(self, tensor: Tensor) -> float:
+        """Return how many times eager's error is allowed: more where few or coarse numbers make it a poor estimate."""
+        coarse = self.precision in _HALF or tensor.dtype in (torch.bfloat16, torch.float16) or self.tolerance >= 2e-2
+        one_by_one = tensor.ndim == 4 and tensor.shape[-2:] == (1, 1)
+        return 3.0 if coarse or one_by_one or tensor.numel() < 1000 else 2.0
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    leaf: Leaf
+    passed: bool
+
+    @property
+    def ratio(self) -> float:
+        """Error over allowed; infinite for a failure that is no number."""
+        if self.leaf.error is None:
+            return 0.0 if self.passed else math.inf
+        return self.leaf.error / self.leaf.allowed if self.leaf.allowed else (0.0 if self.passed else math.inf)
+
+
+@dataclass
+class _Sums:
+    """What one pass over a leaf adds up, in float64. `finite` elements have a number on both sides."""
+
+    finite: int = 0
+    far: int = 0
+    """Finite, and not elementwise close."""
+    far_unjudged: int = 0
+    """Of those: the reference has no number."""
+    judged: int = 0
+    compiled_special: int = 0
+    """NaN or infinite (or another infinity) in compiled where eager is not the same."""
+    eager_special: int = 0
+    """NaN or infinite in eager where compiled has a number."""
+    rescued: bool = True
+    """Compiled and reference have numbers everywhere, within `SPECIAL_TOLERANCE` of each other."""
+    eager_error: float = 0.0
+    slack: float = 0.0
+    compiled_reference_error: float = 0.0
+    eager_reference_error: float = 0.0
+
+
+def _verdicts(eager: Leaves, compiled: Leaves, reference: Leaves | None, rule: _Rule) -> Iterator[_Verdict]:
+    broken: list[str] = []
+    for name in {**eager.structure, **compiled.structure}:
+        one, other = eager.structure.get(name), compiled.structure.get(name)
+        if one != other and not _is_below(name, broken):
+            broken.append(name)
+            yield _failed(name, f"eager {one or _missing(eager, name)}, compiled {other or _missing(compiled, name)}")
+    for name in {**eager.values, **compiled.values}:
+        if _is_below(name, broken):
+            continue
+        if name not in eager.values or name not in compiled.values:
+            yield _failed(name, f"eager {_missing(eager, name)}, compiled {_missing(compiled, name)}")
+            continue
+        exact = reference.values.get(name) if reference is not None else None
+        yield _judge(name, eager.values[name], compiled.values[name], exact, rule)
+
+
+def _judge(name: str, eager: Value, compiled: Value, exact: Value, rule: _Rule) -> _Verdict:
+    note = None
+    if name.startswith("gradient.") and (eager is None) != (compiled is None):
+        note = f"{'eager' if eager is None else 'compiled'} has no gradient: counted as zeros"
+        eager = torch.zeros_like(compiled) if eager is None and isinstance(compiled, Tensor) else eager
+        compiled = torch.zeros_like(eager) if compiled is None and isinstance(eager, Tensor) else compiled
+    if type(eager) is float and type(compiled) is float:
+        eager, compiled = torch.tensor(eager, dtype=torch.float64), torch.tensor(compiled, dtype=torch.float64)
+        exact = torch.tensor(exact, dtype=torch.float64) if isinstance(exact, float) else None
+    if not isinstance(eager, Tensor) or not isinstance(compiled, Tensor):
+        equal = type(eager) is type(compiled) and bool(eager == compiled)
+        return (
+            _Verdict(Leaf(name=name), True)
+            if equal
+            else _failed(name, f"eager {_say(eager)}, compiled {_say(compiled)}")
+        )
+    if eager.shape != compiled.shape or eager.dtype != compiled.dtype:
+        return _failed(name, f"eager {_say(eager)}, compiled {_say(compiled)}")
+    if not (eager.is_floating_point() or eager.is_complex()):
+        return _judge_exact(name, eager, compiled)
+    reference = exact if isinstance(exact, Tensor) and exact.shape == eager.shape else None
+    return _judge_numbers(name, eager, compiled, reference, rule, note)
+
+
+def _judge_exact(name: str, eager: Tensor, compiled: Tensor) -> _Verdict:
+    wrong = (eager != compiled).nonzero()
+    if not len(wrong):
+        return _Verdict(Leaf(name=name), True)
+    at = tuple(wrong[0].tolist())
+    became = f"{eager[at].item()} became {compiled[at].item()}"
+    return _failed(name, f"{len(wrong)} of {eager.numel()} differ, first at {list(at)}: {became}")
+
+
+def _judge_numbers(
+    name: str, eager: Tensor, compiled: Tensor, reference: Tensor | None, rule: _Rule, note: str | None
+) -> _Verdict:
+    """Judge one floating leaf.
+
+    1. A NaN or infinity in compiled where eager has a number fails. One in eager where compiled has a number
+       passes only if compiled and float64 have numbers everywhere, within 4e-2 of each other.
+    2. Elementwise close (atol = rtol = tolerance) passes; its error is the RMSE against eager.
+    3. Else RMSE(compiled, float64) <= multiplier * RMSE(eager, float64) + tolerance / 10 + noise. Without
+       float64 eager stands in for it, so that its own error is none.
+    """
+    sums = _add_up(eager, compiled, reference, rule.closeness)
+    noise = rule.noise.by_leaf.get(name, 0.0)
+    total = eager.numel()
+    if sums.compiled_special:
+        return _failed(
+            name, f"compiled has NaN or infinity at {sums.compiled_special} of {total} places, eager has not"
+        )
+    if sums.eager_special:
+        what = f"eager has NaN or infinity at {sums.eager_special} of {total} places, compiled has not"
+        passed = reference is not None and sums.rescued
+        return _Verdict(Leaf(name=name, detail=what), passed)
+    if not sums.far:
+        allowed = _rms(sums.slack, sums.finite) + noise
+        return _numbers(name, _rms(sums.eager_error, sums.finite), allowed, True, note)
+    if reference is None:
+        error, allowed = _rms(sums.eager_error, sums.finite), rule.closeness / 10 + noise
+    else:
+        error = _rms(sums.compiled_reference_error, sums.judged)
+        eager_error = _rms(sums.eager_reference_error, sums.judged)
+        allowed = rule.multiplier(eager) * eager_error + rule.tolerance / 10 + noise
+    far = f"{sums.far} of {total} elements are not close to eager's"
+    if sums.far_unjudged:
+        return _failed(name, f"{far}, and at {sums.far_unjudged} of them float64 has no number")
+    return _numbers(name, error, allowed, error <= allowed, "; ".join(filter(None, (note, far))))
+
+
+def _add_up(eager: Tensor, compiled: Tensor, reference: Tensor | None, tolerance: float) -> _Sums:
+    sums = _Sums()
+    sides = [_flat(eager), _flat(compiled), _flat(eager if reference is None else reference)]
+    for e, c, r in zip(*(torch.split(side, CHUNK) for side in sides), strict=True):
+        _add_chunk(sums, e.double(), c.double(), r.double(), tolerance)
+    return sums
+
+
+def _add_chunk(sums: _Sums, e: Tensor, c: Tensor, r: Tensor, tolerance: float) -> None:
+    e_finite, c_finite, r_finite = e.isfinite(), c.isfinite(), r.isfinite()
+    finite = e_finite & c_finite
+    judged = finite & r_finite
+    same = (e == c) | (e.isnan() & c.isnan())
+    error, slack = (c - e).abs(), tolerance * (1 + e.abs())
+    far = finite & (error > slack)
+    sums.finite += int(finite.sum())
+    sums.judged += int(judged.sum())
+    sums.far += int(far.sum())
+    sums.far_unjudged += int((far & ~r_finite).sum())
+    sums.compiled_special += int((~same & ~c_finite).sum())
+    sums.eager_special += int((~same & ~e_finite & c_finite).sum())
+    near = (c - r).abs() <= SPECIAL_TOLERANCE * (1 + r.abs())
+    sums.rescued = sums.rescued and bool((c_finite & r_finite & near).all())
+    sums.eager_error += _sum_of_squares(error, finite)
+    sums.slack += _sum_of_squares(slack, finite)
+    sums.compiled_reference_error += _sum_of_squares(c - r, judged)
+    sums.eager_reference_error += _sum_of_squares(e - r, judged)
+
+
+def _sum_of_squares(values: Tensor, where: Tensor) -> float:
+    return float(values[where].square().sum())
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return tensor.reshape(-1)
+
+
+def _rms(total: float, count: int) -> float:
+    """Return the root of the mean square; bounded, since a record holds no infinity."""
+    return min(math.sqrt(total / count), sys.float_info.max) if count else 0.0
+
+
+def _numbers(name: str, error: float, allowed: float, passed: bool, detail: str | None) -> _Verdict:
+    return _Verdict(
+        Leaf(name=name, error=error, allowed=min(allowed, sys.float_info.max), detail=detail or None), passed
+    )
+
+
+def _failed(name: str, detail: str) -> _Verdict:
+    return _Verdict(Leaf(name=name, detail=detail), False)
+
+
+def _is_below(name: str, broken: list[str]) -> bool:
+    return any(name == above or name.startswith((f"{above}.", f"{above}[")) for above in broken)
+
+
+def _missing(leaves: Leaves, name: str) -> str:
+    return leaves.structure.get(name) or (_say(leaves.values[name]) if name in leaves.values else "nothing")
+
+
+def _say(value: Value) -> str:
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,200 @@
+"""torch.compile around a step: seconds by phase, graphs, breaks with their reasons, recompiles.
+
+Everything is read from the compiler's own counters, so it holds for each backend.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+import torch._dynamo
+import torch._dynamo.utils as dynamo_utils
+import torch._inductor
+
+from harness.record import Case, CompileReport, CompileScope, Frame, GraphBreak
+from harness.worker.step import Prepared, StepResult, make_step
+
+_HARNESS = str(Path(__file__).resolve().parents[1])
+
+_PHASES = {
+    "dynamo": "dynamo_cumulative_compile_time_us",
+    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
+    "inductor": "inductor_cumulative_compile_time_us",
+    "code_generation": "inductor_code_gen_cumulative_compile_time_us",
+    "backward": "backward_cumulative_compile_time_us",
+}
+"""Our names for the compiler's timers. They are nested: each contains the next, `backward` lies beside them."""
+
+METRICS_KEPT = 4096
+"""Compilations whose metrics are kept; the compiler's default of 64 drops those of a model with many graph breaks."""
+
+
+def backends() -> list[str]:
+    """Return the names of all backends that torch lists here."""
+    return sorted(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def compile_modes() -> list[str]:
+    """Return the compile modes that inductor knows here."""
+    return list(torch._inductor.list_mode_options())
+
+
+class Compiler:
+    """Compiles one step and watches. One at a time in a process: the compiler's counters are global.
+
+    Args:
+        random_numbers_from_eager: let compiled kernels draw the stream that eager draws, for
+            models that draw random numbers and could not be compared otherwise.
+    """
+
+    def __init__(self, case: Case, *, random_numbers_from_eager: bool = False) -> None:
+        self.case = case
+        self.compilations = 0
+        """Compilations begun since the start, of any frame, forward or backward."""
+        self._random_numbers_from_eager = random_numbers_from_eager
+        torch._dynamo.reset()
+        dynamo_utils.counters.clear()
+        dynamo_utils.set_compilation_metrics_limit(METRICS_KEPT)
+        dynamo_utils.clear_compilation_metrics()
+        torch._dynamo.callback.on_compile_start(self._count)
+        if random_numbers_from_eager:
+            torch._inductor.config.fallback_random = True
+
+    def _count(self, _args: object) -> None:
+        self.compilations += 1
+
+    def step(self, prepared: Prepared) -> Callable[[], StepResult]:
+        """Return the compiled step; nothing is compiled before its first call."""
+        options: dict[str, Any] = {"backend": self.case.backend, "dynamic": True if self.case.dynamic else None}
+        if self.case.compile_mode != "default":
+            options["mode"] = self.case.compile_mode
+        if self.case.compile_scope == CompileScope.STEP:
+            return make_step(prepared, prepared.module, lambda run: torch.compile(run, **options))
+        return make_step(prepared, torch.compile(prepared.module, **options))
+
+    def report(self, *, first_call_s: float, steady_s: float, cpu_s: float, steady_cpu_s: float) -> CompileReport:
+        """Return what the compiler says of its work so far. Seconds of a steady call are taken off the first."""
+        metrics = dynamo_utils.get_compilation_metrics()
+        counters = dynamo_utils.counters
+        hits, misses = _cache_use(counters)
+        breaks = _breaks()
+        return CompileReport(
+            wall_s=max(0.0, first_call_s - steady_s),
+            cpu_s=max(0.0, cpu_s - steady_cpu_s),
+            first_call_s=first_call_s,
+            phases_s=_phases(metrics),
+            graphs=counters["stats"]["unique_graphs"],
+            operators=counters["stats"]["calls_captured"],
+            graph_breaks=sum(b.count for b in breaks if not b.ours),
+            breaks=breaks,
+            recompiles=sum(1 for m in metrics if m.co_name and (m.cache_size or 0) > 0),
+            cache_hits=hits,
+            cache_misses=misses,
+            cold=hits == 0,
+            backend=self.case.backend,
+            compiled_by=_compiled_by(counters),
+            frames=tuple(_frame(m) for m in metrics if m.co_name),
+            options=_options(metrics),
+            random_numbers_from_eager=self._random_numbers_from_eager,
+        )
+
+
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and all its descendants, those already gone included."""
+    me = psutil.Process()
+    total = 0.0
+    for process in [me, *me.children(recursive=True)]:
+        try:
+            total += sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+def fresh_caches(folder: Path) -> None:
+    """Send every cache of the compiler to an empty folder of this case; later compilations start cold."""
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        path = folder / name.lower()
+        path.mkdir(parents=True, exist_ok=True)
+        os.environ[name] = str(path)
+
+
+def _cache_use(counters: Mapping[str, Mapping[str, int]]) -> tuple[int, int]:
+    names = [("inductor", "fxgraph_cache"), ("aot_autograd", "autograd_cache")]
+    hits = sum(counters[group][f"{name}_hit"] for group, name in names)
+    misses = sum(counters[group][f"{name}_miss"] for group, name in names)
+    return hits, misses
+
+
+def _compiled_by(counters: Mapping[str, Mapping[str, int]]) -> str | None:
+    if any(name.startswith("fxgraph_cache") for name in counters["inductor"]):
+        return "inductor"
+    if counters["aot_autograd"]["total"]:
+        return "aot_autograd"
+    return "dynamo" if counters["stats"]["unique_graphs"] else None
+
+
+def _phases(metrics: list[Any]) -> dict[str, float]:
+    sums = {name: sum(getattr(m, field, None) or 0 for m in metrics) for name, field in _PHASES.items()}
+    return {name: microseconds / 1e6 for name, microseconds in sums.items() if microseconds}
+
+
+def _breaks() -> tuple[GraphBreak, ...]:
+    seen: dict[tuple[str, str | None, bool], int] = {}
+    for reason in dynamo_utils.graph_break_reasons:
+        if not reason.graph_break:
+            continue
+        # The innermost frame of the user's stack is the line that broke.
+        frame = reason.user_stack[-1] if reason.user_stack else None
+        where = f"{frame.filename}:{frame.lineno}" if frame else None
+        ours = bool(frame and frame.filename.startswith(_HARNESS))
+        key = (reason.reason.strip().splitlines()[0][:300], where, ours)
+        seen[key] = seen.get(key, 0) + 1
+    return tuple(GraphBreak(reason=r, where=w, ours=o, count=n) for (r, w, o), n in seen.items())
+
+
+def _frame(metrics: Any) -> Frame:
+    symbols: set[str] = set()
+    for shape in _shapes(metrics.graph_node_shapes):
+        symbols.update(size for size in shape if isinstance(size, str))
+    return Frame(
+        name=metrics.co_name,
+        file=metrics.co_filename or "",
+        line=metrics.co_firstlineno or 0,
+        operators=metrics.graph_op_count or 0,
+        symbols=len(symbols),
+    )
+
+
+def _shapes(text: str | None) -> list[list[object]]:
+    """The compiler gives shapes as the text of a dict from node to list; a symbolic size is a quoted name."""
+    if not text:
+        return []
+    try:
+        return list(json.loads(text.replace("'", '"')).values())
+    except ValueError:
+        return []
+
+
+def _options(metrics: list[Any]) -> dict[str, str]:
+    """The settings that compile modes differ in, with the values seen by the last compilation of inductor."""
+    names = {name for mode in torch._inductor.list_mode_options().values() for name in mode}
+    for m in reversed(metrics):
+        if m.inductor_config:
+            config = json.loads(m.inductor_config)
+            return {name: str(config[name]) for name in sorted(names) if name in config}
+    return {}
+
+
+def timed_call(step: Callable[[], StepResult]) -> tuple[StepResult, float, float]:
+    """Return a step's result with its wall and CPU seconds."""
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    result = step()
+    return result, time.perf_counter() - wall, cpu_seconds() - cpu

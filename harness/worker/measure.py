@@ -1,0 +1,263 @@
+"""The order of a measurement on one screen: load, eager, reference, eager twice, compile, check, time, memory.
+
+What a model does wrong decides the outcome; nothing it does is raised to the caller.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from harness.record import (
+    Accuracy,
+    DeviceProfile,
+    Failure,
+    Findings,
+    Measure,
+    Outcome,
+    Planned,
+    Protocol,
+    Reference,
+    Side,
+    Stage,
+    StageTime,
+)
+from harness.worker import observe
+from harness.worker.accuracy import compare, eager_noise
+from harness.worker.collect import (
+    NoReference,
+    State,
+    Step,
+    collect,
+    draws_random_numbers,
+    float64_reference,
+    mutates_inputs,
+    restore,
+    sensitivity,
+    snapshot,
+)
+from harness.worker.compiled import Compiler, timed_call
+from harness.worker.device import Device, open_device
+from harness.worker.environment import physical_cores
+from harness.worker.leaves import Leaves
+from harness.worker.step import Prepared, StepResult, make_step, prepare, set_global_state
+from harness.worker.timing import SamplingError, measure_memory, time_pairs
+from suites.registry import builder
+
+Tell = Callable[[Stage, Findings], None]
+
+INSENSITIVE_BELOW = 100.0
+"""Sensitivity below which the check could miss a wrong answer."""
+
+MUTATED_INPUT_STEPS = 32
+"""Most steps in a sample for a model that writes into its inputs: each step gets a copy laid out beforehand."""
+
+EMULATED_PAIRS = 6
+"""Pairs for a precision that the machine emulates, tens of times slower: enough to show, not worth more time."""
+
+
+def measure(planned: Planned, protocol: Protocol, profile: DeviceProfile, tell: Tell) -> Findings:
+    """Measure one case in this process, which must not have run anything else.
+
+    Args:
+        tell: hears of each stage as it begins, with what was found until then.
+    """
+    notes = _Notes(tell)
+    try:
+        _Measurement(planned, protocol, profile, notes).run()
+    except _Ended:
+        pass
+    return notes.findings()
+
+
+class _Ended(Exception):
+    """The case has its outcome; what is left of its stages is not gone through."""
+
+
+class _Notes:
+    """What was found so far; turns an exception in a stage into an outcome."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._found: dict[str, Any] = {"outcome": Outcome.PASS}
+        self._observed: dict[str, Any] = {}
+        self._stages: list[StageTime] = []
+
+    def findings(self) -> Findings:
+        observed = observe.Observed(**self._observed)
+        return Findings(**self._found, observed=observed, stages=tuple(self._stages))
+
+    def add(self, **found: Any) -> None:
+        self._found |= found
+
+    def observe(self, **observed: Any) -> None:
+        self._observed |= observed
+
+    def end(self, outcome: Outcome, stage: Stage, text: str, side: Side | None = None, **found: Any) -> _Ended:
+        self.add(outcome=outcome, stage=stage, text=text, side=side, **found)
+        return _Ended()
+
+    @contextmanager
+    def stage(self, stage: Stage, otherwise: Outcome, side: Side | None) -> Iterator[None]:
+        """Time a stage. An exception in it ends the case: out of memory, or else with `otherwise`."""
+        self._tell(stage, self.findings())
+        began = time.perf_counter()
+        try:
+            yield
+        except _Ended:
+            raise
+        except BaseException as error:  # a model may even raise SystemExit
+            raise self._end_with(error, stage, otherwise, side) from None
+        finally:
+            self._stages.append(StageTime(stage=stage, wall_s=time.perf_counter() - began))
+
+    def _end_with(self, error: BaseException, stage: Stage, otherwise: Outcome, side: Side | None) -> _Ended:
+        cause = error
+        if isinstance(error, SamplingError) and error.__cause__ is not None:
+            self.add(timing=error.timing)
+            cause, side = error.__cause__, error.side
+        outcome = Outcome.OOM if observe.is_out_of_memory(cause) else otherwise
+        failure: Failure = observe.describe(cause)
+        return self.end(outcome, stage, f"{failure.kind}: {failure.text}", side, failure=failure)
+
+
+class _Timed:
+    """A step that remembers the wall and CPU seconds of its last call."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self.wall_s = self.cpu_s = 0.0
+
+    def __call__(self) -> StepResult:
+        result, self.wall_s, self.cpu_s = timed_call(self._step)
+        return result
+
+
+class _Measurement:
+    def __init__(self, planned: Planned, protocol: Protocol, profile: DeviceProfile, notes: _Notes) -> None:
+        self.planned = planned
+        self.case = planned.case
+        self.protocol = protocol
+        self.profile = profile
+        self.notes = notes
+        self.seed = protocol.seed
+
+    def run(self) -> None:
+        stage, notes = self.notes.stage, self.notes
+        checking = self.protocol.measure != Measure.PERFORMANCE
+        with stage(Stage.LOAD, Outcome.MODEL_FAIL_TO_LOAD, Side.EAGER):
+            prepared, device = self.load()
+        eager = make_step(prepared, prepared.module)
+        with stage(Stage.EAGER, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
+            state = snapshot(prepared)
+            first = self.run_eager(prepared, eager, state)
+        reference: Leaves | NoReference = NoReference("not asked for")
+        noise, draws = None, first.drew
+        if checking:
+            with stage(Stage.EAGER_TWICE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
+                noise, draws = self.run_eager_again(prepared, eager, state, first)
+            with stage(Stage.REFERENCE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
+                reference = float64_reference(prepared, state, self.seed, draws)
+        with stage(Stage.COMPILE, Outcome.FAIL_TO_RUN, Side.COMPILED):
+            compiler = Compiler(self.case, random_numbers_from_eager=draws)
+            compiled = _Timed(compiler.step(prepared))
+            collect(prepared, compiled, state, self.seed)
+            first_call_s, cpu_s = compiled.wall_s, compiled.cpu_s
+        with stage(Stage.CHECK, Outcome.FAIL_TO_RUN, Side.COMPILED):
+            steady = collect(prepared, compiled, state, self.seed)
+            report = compiler.report(
+                first_call_s=first_call_s, steady_s=compiled.wall_s, cpu_s=cpu_s, steady_cpu_s=compiled.cpu_s
+            )
+            notes.add(compile=report)
+            if report.graphs == 0 or report.operators == 0:
+                raise notes.end(
+                    Outcome.FAIL_TO_RUN, Stage.CHECK, "nothing was compiled: every frame ran eager", Side.COMPILED
+                )
+            if checking:
+                self.judge(first, steady, reference, noise)
+            else:
+                notes.add(accuracy=Accuracy(reference=Reference.NONE, tolerance=self.planned.tolerance, leaves=0))
+        del reference, first, steady
+        if self.protocol.measure == Measure.ACCURACY:
+            return
+        step = compiled._step
+        with stage(Stage.TIME, Outcome.FAIL_TO_RUN, None):
+            self.time(prepared, eager, step, state, device, compiler)
+        with stage(Stage.MEMORY, Outcome.FAIL_TO_RUN, None):
+            arm = prepared.feed.arm if prepared.feed.mutated else None
+            notes.add(memory=measure_memory(eager, step, device, arm=arm))
+
+    def load(self) -> tuple[Prepared, Device]:
+        torch.set_num_threads(self.profile.threads or physical_cores())
+        build = builder(self.planned.module)
+        workload = build(self.planned.spec, self.case.mode, self.case.batch_size, self.seed)
+        # After the build: a model's file may set the framework's switches as it likes.
+        set_global_state(self.case, self.seed)
+        prepared = prepare(workload, self.case, self.profile.kind)
+        return prepared, open_device(self.profile.kind)
+
+    def run_eager(self, prepared: Prepared, eager: Step, state: State) -> Leaves:
+        with observe.watching(prepared) as seen:
+            first = collect(prepared, eager, state, self.seed)
+        prepared.feed.mutated = mutates_inputs(first)
+        self.notes.observe(**seen.observed(first), mutates_inputs=prepared.feed.mutated)
+        return first
+
+    def run_eager_again(self, prepared: Prepared, eager: Step, state: State, first: Leaves) -> Any:
+        second = collect(prepared, eager, state, self.seed)
+        noise = eager_noise(first, second, self.planned.tolerance, self.case.precision)
+        if noise.differing:
+            leaf = noise.differing[0]
+            text = f"two eager runs differ in {leaf.name}" + (f": {leaf.detail}" if leaf.detail else "")
+            raise self.notes.end(Outcome.EAGER_TWO_RUNS_DIFFER, Stage.EAGER_TWICE, text, Side.EAGER)
+        draws = draws_random_numbers(prepared, eager, state, first, self.seed)
+        felt = sensitivity(prepared, state, first, self.planned.tolerance, self.seed)
+        self.notes.observe(
+            draws_random_numbers=draws, sensitivity=felt, insensitive=felt is not None and felt < INSENSITIVE_BELOW
+        )
+        return noise, draws
+
+    def judge(self, eager: Leaves, compiled: Leaves, reference: Leaves | NoReference, noise: Any) -> None:
+        why = reference.reason if isinstance(reference, NoReference) else None
+        accuracy = compare(
+            eager,
+            compiled,
+            None if isinstance(reference, NoReference) else reference,
+            tolerance=self.planned.tolerance,
+            noise=noise,
+            precision=self.case.precision,
+            reference_why=why,
+        )
+        self.notes.add(accuracy=accuracy)
+        if accuracy.failed_count:
+            leaf = accuracy.failed[0]
+            others = f" and {accuracy.failed_count - 1} more" if accuracy.failed_count > 1 else ""
+            text = f"{leaf.name}{others} of {accuracy.leaves} differ" + (f": {leaf.detail}" if leaf.detail else "")
+            # Times are still taken, and marked as not valid.
+            self.notes.add(outcome=Outcome.FAIL_ACCURACY, stage=Stage.CHECK, side=Side.COMPILED, text=text)
+
+    def time(
+        self, prepared: Prepared, eager: Step, compiled: Step, state: State, device: Device, compiler: Compiler
+    ) -> None:
+        restore(prepared, state)
+        emulated = self.notes.findings().observed.emulated
+        timing = time_pairs(
+            eager,
+            compiled,
+            device,
+            precision_target=self.protocol.precision_target,
+            max_seconds=self.protocol.max_seconds,
+            max_pairs=EMULATED_PAIRS if emulated else self.protocol.max_pairs,
+            rng=random.Random(self.seed),
+            recompiles=lambda: compiler.compilations,
+            arm=prepared.feed.arm if prepared.feed.mutated else None,
+            **({"max_inner": MUTATED_INPUT_STEPS} if prepared.feed.mutated else {}),
+        )
+        if prepared.training:
+            timing = timing.model_copy(update={"finite_after": observe.finite(prepared, eager)})
+        self.notes.add(timing=timing)

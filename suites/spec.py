@@ -1,0 +1,90 @@
+"""All that a suite file may say: modes, precisions, models and tiers. Imports no torch.
+
+A suite file is `configs/suites/NAME.toml`; `harness.config` reads it into a `SuiteSpec`.
+One `[[model]]` entry says all that is known of one model; each oddity has its `why`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+
+class Mode(StrEnum):
+    """What one step does: a forward pass, or forward, loss and backward."""
+
+    INFERENCE = "inference"
+    TRAINING = "training"
+
+
+class Precision(StrEnum):
+    """In which number format a step runs: AMP is autocast around an FP32 module, the others cast it."""
+
+    FP32 = "fp32"
+    AMP = "amp"
+    BF16 = "bf16"
+    FP16 = "fp16"
+
+
+class Frozen(BaseModel):
+    """A value that says no to unknown fields and to change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Skip(Frozen):
+    """A condition under which a model is not run. Absent fields match everything."""
+
+    why: str
+    device: str | None = None
+    mode: Mode | None = None
+    precision: Precision | None = None
+
+
+class ModelSpec(Frozen):
+    """One model of a suite.
+
+    Shapes are `(channels, height, width)`; `parameters` counts a shared tensor once.
+    `tolerance` is keyed by mode or precision (the precision wins), relative and absolute at once.
+    """
+
+    name: str
+    build: str | None = None
+    """The name that builds the same network today, where it differs from `name`."""
+    family: str | None = None
+    parameters: PositiveInt | None = None
+    batch: Mapping[Mode, PositiveInt] = Field(default_factory=dict)
+    accuracy_batch: PositiveInt | None = None
+    input_size: tuple[int, ...] | None = None
+    eval_input_size: tuple[int, ...] | None = None
+    loss_scale: PositiveFloat = 1.0
+    """The loss is divided by this."""
+    tolerance: Mapping[str, PositiveFloat] = Field(default_factory=dict)
+    skip: tuple[Skip, ...] = ()
+    why: str | None = None
+
+    @property
+    def build_name(self) -> str:
+        return self.build or self.name
+
+
+class Tier(Frozen):
+    """A named part of a suite: which models, in which modes, and which of them in reduced precision."""
+
+    models: tuple[str, ...]
+    modes: tuple[Mode, ...] = ()
+    reduced_precision: tuple[str, ...] | None = None
+    """Models that run in amp, bf16 and fp16 as well; None: all of them."""
+
+
+class SuiteSpec(Frozen):
+    """A suite file. `module` is the importable name of the builder, e.g. `suites.timm`."""
+
+    name: str
+    about: str
+    module: str
+    tolerance: Mapping[str, PositiveFloat]
+    tiers: Mapping[str, Tier] = Field(default_factory=dict)
+    models: tuple[ModelSpec, ...]

@@ -1,0 +1,44 @@
+"""Image networks of timm, by name, with random weights. Nothing is downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, cast
+
+import timm
+
+from suites import fill, inputs
+from suites.losses import classification
+from suites.registry import LoadError
+from suites.spec import Mode, ModelSpec
+from suites.workload import Workload
+
+CALIBRATION_BATCH = 8
+"""With two, the variance over one value per image (the squeeze of rexnet) is so small that activations reach 8e3."""
+
+
+def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Workload:
+    """Return a network with filled weights, images of the size of its mode and, in training, a loss.
+
+    Images are `(batch, channels, height, width)`; the size is the train size in training and the
+    test size in inference, as upstream has it. Weights are the same in both modes.
+
+    Raises:
+        LoadError: timm has no such model.
+    """
+    name = spec.build_name
+    if not timm.is_model(name):
+        close = get_close_matches(name, timm.list_models(), n=3, cutoff=0.5)
+        raise LoadError(f'timm has no model "{name}".' + (f" Close: {', '.join(close)}." if close else ""))
+    with inputs.seeded(seed):
+        module = timm.create_model(name, pretrained=False)
+    config = cast(Mapping[str, Any], module.pretrained_cfg)
+    train_size = spec.input_size or tuple(config["input_size"])
+    eval_size = spec.eval_input_size or tuple(config.get("test_input_size") or train_size)
+    fill.wake(module, (inputs.images(CALIBRATION_BATCH, train_size, seed),), {}, seed)
+
+    batch = 1 if batch_size is None else batch_size
+    images = inputs.images(batch, train_size if mode == Mode.TRAINING else eval_size, seed)
+    targets = inputs.targets(batch, cast(int, module.num_classes), seed)
+    return Workload(module, (images,), {}, classification(targets, spec.loss_scale) if mode == Mode.TRAINING else None)

@@ -17,9 +17,7 @@ from harness.record import Line, Run
 
 app = typer.Typer()
 
-Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Journals: .jsonl or .jsonl.gz, as runs/ holds them.")
-]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Journals: .jsonl or .jsonl.gz.")]
 
 
 @app.command()

@@ -1,72 +1,75 @@
-"""The command `bench`: verbs registered here, imported when called; errors become text and exit codes."""
+"""The command `bench`: a verb's module is imported when it is called; errors become text and exit codes."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 
-import click
 import typer
 
-from harness.errors import BenchError, close_to
+from harness.errors import BenchError, UsageError, close_to
 
 VERBS = {
-    "run": "Measure models, eager against compiled.",
-    "list": "Show suites, models, devices or runs.",
-    "plan": "Show what a run would do, without doing it.",
-    "serve": "Serve the dashboard.",
-    "import": "Load journals into the database.",
+    "run": ("bench.run", "Measure models, eager against compiled."),
+    "list": ("bench.list", "Show suites, models, devices or runs."),
+    "plan": ("bench.plan", "Show what a run would do, without doing it."),
+    "serve": ("bench.serve", "Serve the dashboard."),
+    "import": ("bench.data", "Load journals into the database."),
 }
-_MODULES = {"run": "bench.run", "list": "bench.list", "plan": "bench.plan", "serve": "bench.serve", "import": "bench.data"}
+"""Verb -> the module with its Typer `app`, and what it does."""
+
+INTERRUPTED = 130
 
 
-class Verbs(click.Group):
-    """Looks a verb up by name and imports its module only then."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        command = typer.main.get_command(importlib.import_module(_MODULES[cmd_name]).app)
-        command.name = cmd_name
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            raise click.UsageError(f"there is no verb {args[0]!r}.{close_to(args[0], VERBS)} See `bench --help`.")
-        return super().resolve_command(ctx, args)
+def main(args: Sequence[str] | None = None) -> None:
+    """Run one verb and leave with its exit code. `docs/architecture.md` says what each code means."""
+    sys.exit(run(sys.argv[1:] if args is None else args))
 
 
-def main(args: list[str] | None = None) -> None:
-    """Run one verb and leave with its exit code. See `docs/architecture.md` for what each code means."""
-    group = Verbs(name="bench", help="Does torch.compile work, and how much faster is it?", no_args_is_help=True)
-    group = click.version_option(version("compile-bench"), prog_name="bench")(group)
+def run(args: Sequence[str]) -> int:
+    """Run one verb and return its exit code; a user's mistake is one sentence on stderr."""
     try:
-        code = group.main(args, prog_name="bench", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        code = 2
-    except click.ClickException as error:
-        print(f"bench: {error.format_message()}", file=sys.stderr)
-        code = error.exit_code
-    except BenchError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+        return _dispatch(args)
+    except (BenchError, typer.TyperException) as error:
+        text = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+        print(f"bench: {text}", file=sys.stderr)
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
         print("bench: interrupted", file=sys.stderr)
-        code = 130
+        return INTERRUPTED
     except BrokenPipeError:
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+        sys.stderr.close()  # a reader such as `head` has left; nobody listens
+        return 1
+
+
+def _dispatch(args: Sequence[str]) -> int:
+    if not args or args[0] in ("--help", "-h", "help"):
+        print(_help())
+        return 0 if args else 2
+    if args[0] == "--version":
+        print(f"bench {version('compile-bench')}")
+        return 0
+    verb, rest = args[0], list(args[1:])
+    if verb not in VERBS:
+        raise UsageError(f"there is no verb {verb!r}.{close_to(verb, VERBS)} See `bench --help`.")
+    command = typer.main.get_command(importlib.import_module(VERBS[verb][0]).app)
+    code = command.main(rest, prog_name=f"bench {verb}", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _help() -> str:
+    lines = [f"  {verb:<8} {about}" for verb, (_, about) in VERBS.items()]
+    return "\n".join(
+        [
+            "Does torch.compile work, how much faster is it, and what changed since yesterday?",
+            "",
+            "Usage: bench VERB [OPTIONS]        bench VERB --help        bench --version",
+            "",
+            *lines,
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ python -m benchmarks.sensitivity    prints docs/results/sensitivity.md
 from __future__ import annotations
 
 import copy
-import platform
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 
 import timm
 import torch
@@ -61,33 +61,40 @@ def as_built(spec: ModelSpec) -> nn.Module:
         return timm.create_model(spec.build_name, pretrained=False)
 
 
-def _row(spec: ModelSpec) -> str:
-    filled = build(spec, Mode.INFERENCE, BATCH, SEED).module
-    cells = [spec.name]
-    for network in (as_built(spec), filled):
-        for mode, size in ((Mode.INFERENCE, spec.eval_input_size), (Mode.TRAINING, spec.input_size)):
-            found = measure(network, mode, size or (3, 224, 224))
-            cells += [f"{found.relative:.2g}", f"{found.apart:.1e}", f"{found.largest:.3g}"]
-    return "| " + " | ".join(cells) + " |"
-
-
 def main() -> None:
     """Print the page."""
     print(f"""# Do outputs depend on inputs?
 
-Two batches of {BATCH} images with different seeds through each network. *relative*: RMS of the difference of the two outputs
-as a share of their RMS; *apart*: that RMS itself, to be held beside what the accuracy check allows; *largest*: largest
-absolute activation. `eval` is inference, `train` is training. Filled as `docs/decisions/0001-filled-weights.md` says.
+Two batches of {BATCH} images with different seeds through each network. *relative*: RMS of the difference of the two
+outputs as a share of their RMS; *apart*: that RMS itself, to be held beside what the accuracy check allows; *largest*:
+largest absolute activation. Inference is eval mode, training is train mode. Filled as
+`docs/decisions/0001-filled-weights.md` says.
 
     python -m benchmarks.sensitivity
 
-{date.today()}, {platform.machine()} with {torch.get_num_threads()} threads, torch {torch.__version__}, timm {timm.__version__}, seed {SEED}.
+{date.today()}, {_machine()}, torch {torch.__version__}, timm {timm.__version__}, seed {SEED}.
+""")
+    for mode in Mode:
+        print(f"""## {mode.value.capitalize()}
 
-| model | built, eval: relative | apart | largest | built, train: relative | apart | largest \
-| filled, eval: relative | apart | largest | filled, train: relative | apart | largest |
-|---|{"---:|" * 12}""")
-    for spec in config.suite("timm").models:
-        print(_row(spec), flush=True)
+| model | relative, built | filled | apart, built | filled | largest, built | filled |
+|---|---:|---:|---:|---:|---:|---:|""")
+        for spec in config.suite("timm").models:
+            print(_row(spec, mode), flush=True)
+        print()
+
+
+def _row(spec: ModelSpec, mode: Mode) -> str:
+    filled = build(spec, mode, BATCH, SEED).module
+    size = (spec.input_size if mode == Mode.TRAINING else spec.eval_input_size) or (3, 224, 224)
+    a, b = (measure(network, mode, size) for network in (as_built(spec), filled))
+    cells = [f"{a.relative:.2g}", f"{b.relative:.2g}", f"{a.apart:.1e}", f"{b.apart:.1e}"]
+    return f"| {spec.name} | {' | '.join(cells)} | {a.largest:.3g} | {b.largest:.3g} |"
+
+
+def _machine() -> str:
+    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return f"{names[0].partition(':')[2].strip()}, {torch.get_num_threads()} threads"
 
 
 if __name__ == "__main__":

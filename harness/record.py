@@ -273,13 +273,14 @@ class Observed(Frozen):
     emulated: bool = False
     """The machine has no instructions for this precision: times say nothing about the compiler."""
     attention_kernel: str | None = None
-    """The fused kernel that eager attention ran, `math` where spelled out; None: no such call."""
+    """The fused kernels that eager attention ran, `math` for a call that none served, `spelled out` for batched
+    products around a softmax; None: no attention seen."""
     dropouts: int = 0
     """Dropout probabilities that were lowered to nearly zero."""
     draws_random_numbers: bool | None = None
     mutates_inputs: bool | None = None
-    optimizer_steps: int = 0
     parameters_changed: bool | None = None
+    """By one step with the optimizer; None without one."""
     sensitivity: float | None = None
     """How far (RMS) the outputs of two different inputs lie apart, in units of the check's slack."""
     insensitive: bool = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,6 +229,7 @@ def rank_test(first: Sequence[float] | Floats, second: Sequence[float] | Floats)
     return min(1.0, math.erfc(z / math.sqrt(2.0)))
 
 
+@cache
 def _rank_sums(a: int, b: int) -> Floats:
     """In how many orders of a and b samples U takes each of its values 0 ... ab: the coefficients of the Gaussian
     binomial, (1 - q^(b+1)) ... (1 - q^(b+a)) / (1 - q) ... (1 - q^a)."""

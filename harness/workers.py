@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import multiprocessing
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import os
 import signal
 import threading
@@ -207,7 +208,7 @@ class _Child:
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
-        for stray in _own_children() - self._known - {_forkserver_pid()}:
+        for stray in _own_children() - self._known - _helpers():
             _end_tree(stray)
         self._pipe.close()
         self._printed.close()
@@ -256,8 +257,12 @@ def _own_children() -> set[int]:
     return {child.pid for child in psutil.Process().children()}
 
 
-def _forkserver_pid() -> int | None:
-    return getattr(multiprocessing.forkserver._forkserver, "_forkserver_pid", None)
+def _helpers() -> set[int | None]:
+    """Processes that the standard library keeps for itself: the forkserver and its resource tracker."""
+    return {
+        getattr(multiprocessing.forkserver._forkserver, "_forkserver_pid", None),
+        getattr(multiprocessing.resource_tracker._resource_tracker, "_pid", None),
+    }
 
 
 def _end_tree(pid: int) -> None:

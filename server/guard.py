@@ -34,9 +34,11 @@ HEADERS = {
 TEST_HOST = "testserver"
 """The name by which a test client asks; no browser can send it from a page."""
 
+REFUSAL = "This dashboard answers on 127.0.0.1 and localhost only. To let others read it: bench serve --public-read\n"
+
 
 class Guard:
-    """Answers only requests addressed to this machine (a foreign page could reach it by a rebound name), adds headers."""
+    """Adds the headers, and refuses requests under a foreign name: a page elsewhere may have rebound it."""
 
     def __init__(self, app: ASGIApp, *, public: bool) -> None:
         self._app = app

@@ -13,11 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, func, select
+from sqlalchemy.orm import Session
 
-from harness import record, stats
+from harness import record
 from harness.errors import BenchError
-from server import db, rows, schemas
-from server.schemas import RunState, Status
+from server import answers, db, rows, schemas
+from server.schemas import RunState
 from server.tables import Case, Configuration, Environment, Planned, Progress, Result, Run, Samples, Summary
 
 SILENCE = timedelta(minutes=5)
@@ -63,7 +64,7 @@ class Queries:
             found = connection.execute(_runs().limit(limit).offset(offset)).all()
             summaries = _summaries(connection, [run.id for run in found])
             states = {run.id: self._state(connection, run) for run in found}
-        return [_run(run, states[run.id], summaries.get(run.id, [])) for run in found]
+        return [answers.run_answer(run, states[run.id], summaries.get(run.id, [])) for run in found]
 
     def run(self, name: str = LATEST) -> schemas.RunDetail:
         """Return a run by its id, a unique prefix of it, or `latest`.
@@ -76,14 +77,14 @@ class Queries:
             summaries = _summaries(connection, [run.id]).get(run.id, [])
             state = self._state(connection, run)
             in_hand = connection.execute(_in_hand(run.id)).all() if state == RunState.RUNNING else []
-            results = [_result(row, state) for row in connection.execute(_results(run.id))]
+            results = [answers.result_answer(row, state) for row in connection.execute(_results(run.id))]
         return schemas.RunDetail(
-            **dict(_run(run, state, summaries)),
+            **dict(answers.run_answer(run, state, summaries)),
             environment=record.Environment.model_validate(run.environment),
             profile=record.DeviceProfile.model_validate(run.profile),
             protocol=record.Protocol.model_validate(run.protocol),
             in_hand=tuple(schemas.InHand.model_validate(row._asdict()) for row in in_hand),
-            failures=tuple(_failures(results)),
+            failures=tuple(answers.failures(results)),
         )
 
     def results(self, name: str = LATEST, sort: Sort = Sort.PLAN, descending: bool = False) -> list[schemas.Result]:
@@ -96,7 +97,10 @@ class Queries:
             run = _find(connection, name)
             state = self._state(connection, run)
             running = set(connection.scalars(select(Progress.case_id).where(Progress.run_id == run.id)))
-            found = [_result(row, state, row.case_id in running) for row in connection.execute(_results(run.id))]
+            found = [
+                answers.result_answer(row, state, row.case_id in running)
+                for row in connection.execute(_results(run.id))
+            ]
         return sorted_by(found, sort, descending)
 
     def record(self, record_id: str) -> record.Record:
@@ -109,8 +113,7 @@ class Queries:
             whole = connection.scalar(select(Result.document).where(Result.id == record_id))
             if whole is None:
                 raise NotFound(f"There is no record {record_id!r}. A run's results name theirs as record_id.")
-            statement = select(Samples.eager_s, Samples.compiled_s, Samples.eager_first)
-            samples = connection.execute(statement.where(Samples.result_id == record_id)).one_or_none()
+            samples = Session(connection).get(Samples, record_id)
         return rows.record_of(whole, samples)
 
     @contextmanager
@@ -237,106 +240,3 @@ def _results(run_id: str) -> Select[Any]:
         .where(Planned.run_id == run_id)
         .order_by(Planned.position)
     )
-
-
-# -- rows to answers --------------------------------------------------------------------------
-
-
-def _run(run: Any, state: RunState, found: Sequence[Any]) -> schemas.Run:
-    summaries = tuple(_summary(row, state) for row in found)
-    names = ("planned", "skipped", "passed", "waiting", "missing", "crashed")
-    counts = {name: sum(getattr(summary, name) for summary in summaries) for name in names}
-    return schemas.Run(
-        id=run.id,
-        started_at=run.started_at,
-        state=state,
-        ended_at=run.ended_at,
-        heartbeat_at=run.heartbeat_at,
-        command=run.command,
-        device=run.device,
-        host=run.host,
-        cpu=run.cpu,
-        torch=run.torch,
-        pass_rate=_pass_rate(counts["passed"], counts["planned"] - counts["skipped"]),
-        summaries=summaries,
-        **counts,
-    )
-
-
-def _summary(row: Any, state: RunState) -> schemas.Summary:
-    going_on = state == RunState.RUNNING
-    return schemas.Summary(
-        suite=row.suite,
-        configuration_id=row.configuration_id,
-        label=row.label,
-        configuration=record.Configuration.model_validate(row.configuration),
-        planned=row.planned,
-        skipped=row.skipped,
-        passed=row.passed,
-        waiting=row.missing if going_on else 0,
-        missing=0 if going_on else row.missing,
-        crashed=row.outcomes.get(record.Outcome.CRASH, 0),
-        outcomes=row.outcomes,
-        pass_rate=_pass_rate(row.passed, row.planned - row.skipped),
-        speedup=_estimate(row, "speedup_geomean"),
-        no_speedup=row.no_geomean,
-        emulated=row.emulated,
-        unchecked=row.unchecked,
-        not_compiled=row.not_compiled,
-        left_out=tuple(schemas.LeftOut.model_validate(each) for each in row.left_out),
-        compile_wall_s=row.compile_wall_s_median,
-        memory_ratio=row.memory_ratio_median,
-    )
-
-
-def _pass_rate(passed: int, judged: int) -> schemas.PassRate:
-    share = stats.wilson(passed, judged)
-    if isinstance(share, stats.NoEstimate):
-        return schemas.PassRate(passed=passed, judged=judged)
-    return schemas.PassRate(passed=passed, judged=judged, share=share.value, low=share.low, high=share.high)
-
-
-def _estimate(row: Any, name: str) -> schemas.Estimate | None:
-    value = getattr(row, name)
-    if value is None:
-        return None
-    parts = {part: getattr(row, f"{name}_{part}") for part in ("low", "high", "n", "method")}
-    return schemas.Estimate(value=value, **parts)
-
-
-def _result(row: Any, state: RunState, running: bool = False) -> schemas.Result:
-    planned = ("case_id", "position", "suite", "model", "configuration_id", "label", "mode", "precision", "batch_size")
-    known: dict[str, Any] = {name: getattr(row, name) for name in (*planned, "tolerance")}
-    if row.outcome is None:
-        return schemas.Result(**known, status=_status(row.skip, state, running), text=row.skip)
-    observed = set(schemas.Result.model_fields) & set(row._fields) - set(known)
-    known |= {name: getattr(row, name) for name in observed}
-    known |= {"status": Status(row.outcome), "record_id": row.id, "attempt": row.result_attempt}
-    return schemas.Result(**known | {"speedup": _estimate(row, "speedup")})
-
-
-def _status(skip: str | None, state: RunState, running: bool) -> Status:
-    if skip is not None:
-        return Status.SKIPPED
-    if state != RunState.RUNNING:
-        return Status.MISSING
-    return Status.RUNNING if running else Status.WAITING
-
-
-def _failures(results: Iterable[schemas.Result]) -> Iterator[schemas.FailureGroup]:
-    """Group what neither passed nor was skipped; the largest group first."""
-    groups: dict[tuple[str, str | None, str], list[str]] = {}
-    silent = (Status.PASS, Status.SKIPPED, Status.MISSING, Status.WAITING, Status.RUNNING)
-    for result in results:
-        if result.status not in silent:
-            cause = (result.text or "no cause was given").strip().splitlines()[0]
-            groups.setdefault((result.status, result.stage, cause), []).append(
-                f"{result.suite}/{result.model} {result.label}"
-            )
-    for (outcome, stage, cause), cases in sorted(groups.items(), key=lambda group: -len(group[1])):
-        yield schemas.FailureGroup(
-            outcome=record.Outcome(outcome),
-            stage=record.Stage(stage) if stage else None,
-            cause=cause,
-            cases=tuple(cases),
-        )

@@ -128,25 +128,31 @@ class _Verdict:
 
 
 @dataclass
-class _Sums:
-    """What one pass over a leaf adds up, in float64. `finite` elements have a number on both sides."""
+class _Eager:
+    """A leaf of compiled against eager's. `finite` elements have a number on both sides."""
 
     finite: int = 0
     far: int = 0
     """Finite, and not elementwise close."""
-    far_unjudged: int = 0
-    """Of those: the reference has no number."""
-    judged: int = 0
     compiled_special: int = 0
     """NaN or infinite (or another infinity) in compiled where eager is not the same."""
     eager_special: int = 0
     """NaN or infinite in eager where compiled has a number."""
-    rescued: bool = True
-    """Compiled and reference have numbers everywhere, within `SPECIAL_TOLERANCE` of each other."""
-    eager_error: float = 0.0
+    error: float = 0.0
     slack: float = 0.0
-    compiled_reference_error: float = 0.0
-    eager_reference_error: float = 0.0
+
+
+@dataclass
+class _Exact:
+    """A leaf of compiled and of eager against float64's, where all three have a number."""
+
+    judged: int = 0
+    far_unjudged: int = 0
+    """Elements not close to eager's where float64 has no number."""
+    rescued: bool = True
+    """Compiled and float64 have numbers everywhere, within `SPECIAL_TOLERANCE` of each other."""
+    compiled_error: float = 0.0
+    eager_error: float = 0.0
 
 
 def _verdicts(eager: Leaves, compiled: Leaves, reference: Leaves | None, rule: _Rule) -> Iterator[_Verdict]:
@@ -210,63 +216,71 @@ def _judge_numbers(
     3. Else RMSE(compiled, float64) <= multiplier * RMSE(eager, float64) + tolerance / 10 + noise. Without
        float64 eager stands in for it, so that its own error is none.
     """
-    sums = _add_up(eager, compiled, reference, rule.closeness)
+    against = _against_eager(eager, compiled, rule.closeness)
     noise = rule.noise.by_leaf.get(name, 0.0)
-    total = eager.numel()
-    if sums.compiled_special:
-        return _failed(
-            name, f"compiled has NaN or infinity at {sums.compiled_special} of {total} places, eager has not"
-        )
-    if sums.eager_special:
-        what = f"eager has NaN or infinity at {sums.eager_special} of {total} places, compiled has not"
-        passed = reference is not None and sums.rescued
-        return _Verdict(Leaf(name=name, detail=what), passed)
-    if not sums.far:
-        allowed = _rms(sums.slack, sums.finite) + noise
-        return _numbers(name, _rms(sums.eager_error, sums.finite), allowed, True, note)
-    if reference is None:
-        error, allowed = _rms(sums.eager_error, sums.finite), rule.closeness / 10 + noise
-    else:
-        error = _rms(sums.compiled_reference_error, sums.judged)
-        eager_error = _rms(sums.eager_reference_error, sums.judged)
-        allowed = rule.multiplier(eager) * eager_error + rule.tolerance / 10 + noise
-    far = f"{sums.far} of {total} elements are not close to eager's"
-    if sums.far_unjudged:
-        return _failed(name, f"{far}, and at {sums.far_unjudged} of them float64 has no number")
-    return _numbers(name, error, allowed, error <= allowed, "; ".join(filter(None, (note, far))))
+    if against.compiled_special:
+        where = f"{against.compiled_special} of {eager.numel()} places"
+        return _failed(name, f"compiled has NaN or infinity at {where}, eager has not")
+    error = _rms(against.error, against.finite)
+    if not against.far and not against.eager_special:
+        return _numbers(name, error, _rms(against.slack, against.finite) + noise, True, note)
+    exact = None if reference is None else _against_float64(eager, compiled, reference, rule.closeness)
+    if against.eager_special:
+        where = f"{against.eager_special} of {eager.numel()} places"
+        detail = f"eager has NaN or infinity at {where}, compiled has not"
+        return _Verdict(Leaf(name=name, detail=detail), exact is not None and exact.rescued)
+    detail = f"{against.far} of {eager.numel()} elements are not close to eager's"
+    allowed = rule.closeness / 10 + noise
+    if exact is not None:
+        if exact.far_unjudged:
+            return _failed(name, f"{detail}, and at {exact.far_unjudged} of them float64 has no number")
+        error = _rms(exact.compiled_error, exact.judged)
+        allowed = rule.multiplier(eager) * _rms(exact.eager_error, exact.judged) + rule.tolerance / 10 + noise
+    return _numbers(name, error, allowed, error <= allowed, "; ".join(filter(None, (note, detail))))
 
 
-def _add_up(eager: Tensor, compiled: Tensor, reference: Tensor | None, tolerance: float) -> _Sums:
-    sums = _Sums()
-    sides = [_flat(eager), _flat(compiled), _flat(eager if reference is None else reference)]
-    for e, c, r in zip(*(torch.split(side, CHUNK) for side in sides), strict=True):
-        _add_chunk(sums, e.double(), c.double(), r.double(), tolerance)
+def _against_eager(eager: Tensor, compiled: Tensor, tolerance: float) -> _Eager:
+    sums = _Eager()
+    for e, c in _chunks(eager, compiled):
+        e_finite, c_finite = e.isfinite(), c.isfinite()
+        finite = e_finite & c_finite
+        count = int(finite.sum())
+        if count < e.numel():
+            same = (e == c) | (e.isnan() & c.isnan())
+            sums.compiled_special += int((~same & ~c_finite).sum())
+            sums.eager_special += int((~same & ~e_finite & c_finite).sum())
+            e, c = e[finite], c[finite]
+        error, slack = (c - e).abs_(), e.abs().add_(1).mul_(tolerance)
+        sums.finite += count
+        sums.far += int((error > slack).sum())
+        sums.error += _sum_of_squares(error)
+        sums.slack += _sum_of_squares(slack)
     return sums
 
 
-def _add_chunk(sums: _Sums, e: Tensor, c: Tensor, r: Tensor, tolerance: float) -> None:
-    e_finite, c_finite, r_finite = e.isfinite(), c.isfinite(), r.isfinite()
-    finite = e_finite & c_finite
-    judged = finite & r_finite
-    same = (e == c) | (e.isnan() & c.isnan())
-    error, slack = (c - e).abs(), tolerance * (1 + e.abs())
-    far = finite & (error > slack)
-    sums.finite += int(finite.sum())
-    sums.judged += int(judged.sum())
-    sums.far += int(far.sum())
-    sums.far_unjudged += int((far & ~r_finite).sum())
-    sums.compiled_special += int((~same & ~c_finite).sum())
-    sums.eager_special += int((~same & ~e_finite & c_finite).sum())
-    near = (c - r).abs() <= SPECIAL_TOLERANCE * (1 + r.abs())
-    sums.rescued = sums.rescued and bool((c_finite & r_finite & near).all())
-    sums.eager_error += _sum_of_squares(error, finite)
-    sums.slack += _sum_of_squares(slack, finite)
-    sums.compiled_reference_error += _sum_of_squares(c - r, judged)
-    sums.eager_reference_error += _sum_of_squares(e - r, judged)
+def _against_float64(eager: Tensor, compiled: Tensor, reference: Tensor, tolerance: float) -> _Exact:
+    sums = _Exact()
+    for e, c, r in _chunks(eager, compiled, reference):
+        both, exact = e.isfinite() & c.isfinite(), r.isfinite()
+        judged = both & exact
+        far = (c - e).abs() > tolerance * (1 + e.abs())
+        near = (c - r).abs() <= SPECIAL_TOLERANCE * (1 + r.abs())
+        sums.judged += int(judged.sum())
+        sums.far_unjudged += int((far & both & ~exact).sum())
+        sums.rescued = sums.rescued and bool((c.isfinite() & exact & near).all())
+        sums.compiled_error += _sum_of_squares((c - r)[judged])
+        sums.eager_error += _sum_of_squares((e - r)[judged])
+    return sums
 
 
-def _sum_of_squares(values: Tensor, where: Tensor) -> float:
-    return float(values[where].square().sum())
+def _chunks(*sides: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Yield the sides side by side, flat, in float64, some elements at a time."""
+    for parts in zip(*(torch.split(_flat(side), CHUNK) for side in sides), strict=True):
+        yield tuple(part.double() for part in parts)
+
+
+def _sum_of_squares(values: Tensor) -> float:
+    return float(torch.dot(values, values))
 
 
 def _flat(tensor: Tensor) -> Tensor:

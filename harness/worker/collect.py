@@ -166,10 +166,9 @@ def sensitivity(prepared: Prepared, state: State, eager: Leaves, tolerance: floa
     for name, value in eager.below("output").items():
         pair = _floating_pair(value, other.values.get(name))
         if pair is not None:
-            distance, slack = _rms(pair[0] - pair[1]), _rms(tolerance / 10 * (1 + pair[0].abs()))
-            ratios.append(distance / slack)
-    ratios = [ratio for ratio in ratios if math.isfinite(ratio)]
-    return max(ratios, default=None)
+            first, second = pair
+            ratios.append(_rms(first - second) / _rms(tolerance / 10 * (1 + first.abs())))
+    return max((ratio for ratio in ratios if math.isfinite(ratio)), default=None)
 
 
 def _add_results(leaves: Leaves, prepared: Prepared, result: StepResult, arguments: Arguments) -> None:
@@ -305,14 +304,15 @@ def _same_tensors(first: Arguments, second: Arguments) -> bool:
 
 
 def _floating_pair(first: Value, second: Value) -> tuple[Tensor, Tensor] | None:
-    """Return both as float64 if they are floating tensors of one shape with something in them."""
+    """Return, as float64, the elements that are numbers in both, if they are floating tensors of one shape."""
     if not isinstance(first, Tensor) or not isinstance(second, Tensor) or first.shape != second.shape:
         return None
-    if not first.numel() or not (first.is_floating_point() or first.is_complex()):
-        return None
-    if first.is_complex():
+    if first.is_complex() and second.is_complex():
         first, second = torch.view_as_real(first), torch.view_as_real(second)
-    return first.double(), second.double()
+    if not (first.is_floating_point() and second.is_floating_point()):
+        return None
+    numbers = first.isfinite() & second.isfinite()
+    return (first[numbers].double(), second[numbers].double()) if numbers.any() else None
 
 
 def _rms(values: Tensor) -> float:

@@ -73,6 +73,11 @@ def available_memory_bytes() -> int:
     return int(psutil.virtual_memory().available)
 
 
+def cpu_flags() -> frozenset[str]:
+    """Flags of the processor as the kernel names them; empty where it names none."""
+    return _cpu()[1]
+
+
 def _cpu() -> tuple[str, frozenset[str]]:
     name, flags = platform.processor() or platform.machine(), frozenset[str]()
     for line in (_text("/proc/cpuinfo") or "").splitlines():

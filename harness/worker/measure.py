@@ -5,9 +5,10 @@ What a model does wrong decides the outcome; nothing it does is raised to the ca
 
 from __future__ import annotations
 
+import platform
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,9 +17,9 @@ import torch
 from harness.record import (
     Accuracy,
     DeviceProfile,
-    Failure,
     Findings,
     Measure,
+    Observed,
     Outcome,
     Planned,
     Protocol,
@@ -27,8 +28,7 @@ from harness.record import (
     Stage,
     StageTime,
 )
-from harness.worker import observe
-from harness.worker.accuracy import compare, eager_noise
+from harness.worker.accuracy import Noise, compare, eager_noise
 from harness.worker.collect import (
     NoReference,
     State,
@@ -43,8 +43,10 @@ from harness.worker.collect import (
 )
 from harness.worker.compiled import Compiler, timed_call
 from harness.worker.device import Device, open_device
-from harness.worker.environment import physical_cores
-from harness.worker.leaves import Leaves
+from harness.worker.environment import cpu_flags, physical_cores
+from harness.worker.failures import describe, first_line, is_out_of_memory
+from harness.worker.leaves import Leaves, Value
+from harness.worker.observe import is_emulated, look, observe
 from harness.worker.step import Prepared, StepResult, make_step, prepare, set_global_state
 from harness.worker.timing import SamplingError, measure_memory, time_pairs
 from suites.registry import builder
@@ -85,18 +87,21 @@ class _Notes:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._found: dict[str, Any] = {"outcome": Outcome.PASS}
-        self._observed: dict[str, Any] = {}
+        self._observed = Observed()
         self._stages: list[StageTime] = []
 
     def findings(self) -> Findings:
-        observed = observe.Observed(**self._observed)
-        return Findings(**self._found, observed=observed, stages=tuple(self._stages))
+        return Findings(**self._found, observed=self._observed, stages=tuple(self._stages))
 
     def add(self, **found: Any) -> None:
         self._found |= found
 
-    def observe(self, **observed: Any) -> None:
-        self._observed |= observed
+    def observe(self, observed: Observed) -> None:
+        self._observed = observed
+
+    @property
+    def observed(self) -> Observed:
+        return self._observed
 
     def end(self, outcome: Outcome, stage: Stage, text: str, side: Side | None = None, **found: Any) -> _Ended:
         self.add(outcome=outcome, stage=stage, text=text, side=side, **found)
@@ -121,9 +126,9 @@ class _Notes:
         if isinstance(error, SamplingError) and error.__cause__ is not None:
             self.add(timing=error.timing)
             cause, side = error.__cause__, error.side
-        outcome = Outcome.OOM if observe.is_out_of_memory(cause) else otherwise
-        failure: Failure = observe.describe(cause)
-        return self.end(outcome, stage, f"{failure.kind}: {failure.text}", side, failure=failure)
+        outcome = Outcome.OOM if is_out_of_memory(cause) else otherwise
+        failure = describe(cause)
+        return self.end(outcome, stage, f"{failure.kind}: {first_line(failure)}", side, failure=failure)
 
 
 class _Timed:
@@ -155,14 +160,14 @@ class _Measurement:
         eager = make_step(prepared, prepared.module)
         with stage(Stage.EAGER, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
             state = snapshot(prepared)
-            first = self.run_eager(prepared, eager, state)
+            first, draws = self.run_eager(prepared, eager, state)
         reference: Leaves | NoReference = NoReference("not asked for")
-        noise, draws = None, first.drew
+        noise: Noise | None = None
         if checking:
-            with stage(Stage.EAGER_TWICE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
-                noise, draws = self.run_eager_again(prepared, eager, state, first)
             with stage(Stage.REFERENCE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
                 reference = float64_reference(prepared, state, self.seed, draws)
+            with stage(Stage.EAGER_TWICE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
+                noise = self.run_eager_again(prepared, eager, state, first)
         with stage(Stage.COMPILE, Outcome.FAIL_TO_RUN, Side.COMPILED):
             compiler = Compiler(self.case, random_numbers_from_eager=draws)
             compiled = _Timed(compiler.step(prepared))
@@ -201,28 +206,30 @@ class _Measurement:
         prepared = prepare(workload, self.case, self.profile.kind)
         return prepared, open_device(self.profile.kind)
 
-    def run_eager(self, prepared: Prepared, eager: Step, state: State) -> Leaves:
-        with observe.watching(prepared) as seen:
-            first = collect(prepared, eager, state, self.seed)
+    def run_eager(self, prepared: Prepared, eager: Step, state: State) -> tuple[Leaves, bool]:
+        """Return what the first eager step gave, and whether the model draws random numbers."""
+        first = collect(prepared, eager, state, self.seed)
         prepared.feed.mutated = mutates_inputs(first)
-        self.notes.observe(**seen.observed(first), mutates_inputs=prepared.feed.mutated)
-        return first
+        emulated = is_emulated(self.case.precision, self.case.amp_dtype, cpu_flags(), platform.machine())
+        seen = observe(prepared, first, look(prepared, eager, state, self.seed), emulated)
+        draws = draws_random_numbers(prepared, eager, state, first, self.seed)
+        changed = _any_nonzero(first.below("update")) if prepared.optimizer is not None else None
+        self.notes.observe(seen.model_copy(update={"draws_random_numbers": draws, "parameters_changed": changed}))
+        return first, draws
 
-    def run_eager_again(self, prepared: Prepared, eager: Step, state: State, first: Leaves) -> Any:
+    def run_eager_again(self, prepared: Prepared, eager: Step, state: State, first: Leaves) -> Noise:
         second = collect(prepared, eager, state, self.seed)
         noise = eager_noise(first, second, self.planned.tolerance, self.case.precision)
         if noise.differing:
             leaf = noise.differing[0]
             text = f"two eager runs differ in {leaf.name}" + (f": {leaf.detail}" if leaf.detail else "")
             raise self.notes.end(Outcome.EAGER_TWO_RUNS_DIFFER, Stage.EAGER_TWICE, text, Side.EAGER)
-        draws = draws_random_numbers(prepared, eager, state, first, self.seed)
         felt = sensitivity(prepared, state, first, self.planned.tolerance, self.seed)
-        self.notes.observe(
-            draws_random_numbers=draws, sensitivity=felt, insensitive=felt is not None and felt < INSENSITIVE_BELOW
-        )
-        return noise, draws
+        deaf = felt is not None and felt < INSENSITIVE_BELOW
+        self.notes.observe(self.notes.observed.model_copy(update={"sensitivity": felt, "insensitive": deaf}))
+        return noise
 
-    def judge(self, eager: Leaves, compiled: Leaves, reference: Leaves | NoReference, noise: Any) -> None:
+    def judge(self, eager: Leaves, compiled: Leaves, reference: Leaves | NoReference, noise: Noise | None) -> None:
         why = reference.reason if isinstance(reference, NoReference) else None
         accuracy = compare(
             eager,
@@ -245,7 +252,7 @@ class _Measurement:
         self, prepared: Prepared, eager: Step, compiled: Step, state: State, device: Device, compiler: Compiler
     ) -> None:
         restore(prepared, state)
-        emulated = self.notes.findings().observed.emulated
+        emulated = self.notes.observed.emulated
         timing = time_pairs(
             eager,
             compiled,
@@ -259,5 +266,17 @@ class _Measurement:
             **({"max_inner": MUTATED_INPUT_STEPS} if prepared.feed.mutated else {}),
         )
         if prepared.training:
-            timing = timing.model_copy(update={"finite_after": observe.finite(prepared, eager)})
+            timing = timing.model_copy(update={"finite_after": _finite(prepared, eager)})
         self.notes.add(timing=timing)
+
+
+def _finite(prepared: Prepared, step: Step) -> bool:
+    """Whether the loss of one more step and all parameters are finite: times of NaN are times of nothing."""
+    prepared.feed.arm(1)
+    loss = step().loss
+    tensors = [*prepared.module.parameters(), *([loss] if loss is not None else [])]
+    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+
+
+def _any_nonzero(values: Mapping[str, Value]) -> bool:
+    return any(bool(value.any()) for value in values.values() if isinstance(value, torch.Tensor))

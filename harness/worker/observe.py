@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from harness.record import Observed
 from harness.worker.collect import State, Step, collect, mutates_inputs
 from harness.worker.leaves import Leaves, tensors
-from harness.worker.step import Prepared
+from harness.worker.step import Prepared, StepResult
 from suites.spec import Precision
 
 INSTRUCTIONS = {
@@ -33,20 +33,26 @@ class Sighting:
     autocast_dtype: str | None = None
     grad: bool | None = None
     attention_kernel: str | None = None
+    """Fused kernels by name; `math`: a call that none served; `spelled out`: batched products around a softmax."""
 
 
 def look(prepared: Prepared, step: Step, state: State, seed: int) -> Sighting:
     """Run one eager step under watch. A model that cannot be watched (exotic tensors) gives an empty sighting."""
     calls, operators = _Calls(prepared.device_type), _Operators()
-    try:
+
+    def watched() -> StepResult:
         with calls, operators:
-            collect(prepared, step, state, seed)
+            return step()
+
+    try:
+        collect(prepared, watched, state, seed)
     except Exception:  # the watch's fault: the same step ran without it
         return Sighting()
+    spelled_out = {"spelled out"} if "bsb" in operators.order else set()
     return Sighting(
         autocast_dtype=name_of(calls.autocast_dtype) if calls.autocast_dtype else None,
         grad=calls.grad,
-        attention_kernel=_attention(calls, operators),
+        attention_kernel=", ".join(sorted(operators.kernels | spelled_out)) or None,
     )
 
 
@@ -104,18 +110,15 @@ class _Calls(TorchFunctionMode):
     """Sees the calls of torch's functions as the model makes them, above autocast."""
 
     def __init__(self, device_type: str) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.device_type = device_type
         self.autocast_dtype: torch.dtype | None = None
         self.grad: bool | None = None
-        self.attentions = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.is_autocast_enabled(self.device_type):
             self.autocast_dtype = torch.get_autocast_dtype(self.device_type)
-        name = getattr(func, "__name__", "")
-        self.attentions += name == "scaled_dot_product_attention"
-        if name in ("linear", "conv1d", "conv2d", "conv3d", "matmul", "embedding") or self.grad is None:
+        if self.grad is None:
             self.grad = torch.is_grad_enabled()
         return func(*args, **(kwargs or {}))
 
@@ -127,33 +130,26 @@ class _Operators(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.fused: list[str] = []
+        super().__init__()
+        self.kernels: set[str] = set()
         self.order = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        if _is_fused_attention(name):
-            self.fused.append(name.removeprefix("_").removeprefix("scaled_dot_product_"))
+        if kernel := _kernel(name):
+            self.kernels.add(kernel)
         self.order += {"bmm": "b", "baddbmm": "b", "mm": "m", "addmm": "m", "_softmax": "s"}.get(name, "")
         return func(*args, **(kwargs or {}))
 
 
-def _is_fused_attention(name: str) -> bool:
-    if "backward" in name or "math" in name:
-        return False
+def _kernel(operator: str) -> str | None:
+    """Return the attention kernel that an operator stands for; `_safe_softmax` runs in attention by plain math alone."""
     starts = ("_scaled_dot_product_", "_flash_attention", "_efficient_attention", "_native_multi_head_attention")
-    return name.startswith(starts)
-
-
-def _attention(calls: _Calls, operators: _Operators) -> str | None:
-    """Name the kernels: fused ones, `math` for a call that none served, `spelled out` for products around a softmax."""
-    names = set(operators.fused)
-    if calls.attentions > len(operators.fused):
-        names.add("math")
-    if not calls.attentions and "bsb" in operators.order:
-        names.add("spelled out")
-    return ", ".join(sorted(names)) or None
+    if operator == "_safe_softmax" or (operator.startswith(starts) and "math" in operator):
+        return "math"
+    if operator.startswith(starts) and "backward" not in operator:
+        return operator.removeprefix("_").removeprefix("scaled_dot_product_")
+    return None
 
 
 def _names(values: Iterable[Tensor]) -> tuple[str, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -147,7 +148,7 @@ def test_order() -> None:
     first = time_fakes(*steps(FakeDevice(), 30 * MS, 20 * MS), precision_target=0.0).eager_first
 
     assert 60 < sum(first) < 100
-    assert 60 < sum(a == b for a, b in zip(first, first[1:], strict=False)) < 100
+    assert 60 < sum(a == b for a, b in itertools.pairwise(first)) < 100
 
 
 def test_lazy_work() -> None:
@@ -166,7 +167,7 @@ def test_inner_loops() -> None:
     assert (30e-6, 10e-6) == pytest.approx((timing.eager_s[0], timing.compiled_s[0]))
 
 
-@pytest.mark.parametrize("seconds", [1e-9, 1e-6, 3e-5, 1e-3, 0.2])
+@pytest.mark.parametrize("seconds", [1e-5, 1e-4, 1e-3, 0.2])
 def test_coarse_clock(seconds: float) -> None:
     """On a clock that ticks, a sample is a thousand ticks long, whatever a step costs."""
 
@@ -176,7 +177,7 @@ def test_coarse_clock(seconds: float) -> None:
             return super().clock()
 
     device = Ticking(tick_s=1e-5)
-    timing = time_fakes(*steps(device, seconds, seconds), max_inner=10**9, max_seconds=600.0)
+    timing = time_fakes(*steps(device, seconds, seconds), precision_target=0.0, max_pairs=6)
 
     assert 1e-5 == pytest.approx(clock_resolution(device))
     assert timing.inner_loops * seconds >= 0.0099
@@ -287,7 +288,7 @@ def test_recompiles() -> None:
 
 def test_drift_once() -> None:
     """A model that is slow to warm up is timed once more; the first pass then counts as warm-up."""
-    eager, compiled = steps(FakeDevice(), 20 * MS, 20 * MS, first=tuple((40 - 0.5 * i) * MS for i in range(40)))
+    eager, compiled = steps(FakeDevice(), 20 * MS, 20 * MS, first=tuple((40 - 0.5 * i) * MS for i in range(35)))
 
     timing = time_fakes(eager, compiled)
 
@@ -319,9 +320,10 @@ def test_drift_without_time_left() -> None:
 
 
 def test_spikes() -> None:
-    """One step in seven takes five times as long: nothing is dropped, the speedup does not care, the count tells."""
-    device = FakeDevice()
-    eager, compiled = steps(device, 30 * MS, 20 * MS, noise=0.003, rng=random.Random(2), spike=5.0, spike_every=7)
+    """One eager step in seven takes five times as long: nothing is dropped, the speedup does not care, the count
+    tells."""
+    eager, compiled = steps(FakeDevice(), 30 * MS, 20 * MS, noise=0.003, rng=random.Random(2))
+    eager.spike, eager.spike_every = 5.0, 7
 
     timing = time_fakes(eager, compiled, max_pairs=80)
 
@@ -330,6 +332,15 @@ def test_spikes() -> None:
     assert 1.5 == pytest.approx(answer.value, rel=0.01)
     assert max(timing.eager_s) > 100 * MS
     assert stats.outliers(stats.log_ratios(timing.eager_s, timing.compiled_s)).warn
+
+
+@pytest.fixture
+def young_heap() -> Iterator[None]:
+    """Let full collections, one per trial, look at what the trials make and not at all of the test session."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def restless(seed: int) -> FakeDevice:
@@ -347,11 +358,11 @@ def excludes_one(answer: stats.Estimate | stats.NoEstimate) -> bool:
 
 
 def equal_steps(seed: int) -> tuple[FakeStep, FakeStep]:
-    """The same work twice, which costs 2 % more after the other one has run."""
-    return steps(restless(seed), 10 * MS, 10 * MS, noise=0.01, after_other=1.02, rng=random.Random(seed))
+    """The same work twice, which costs 0.5 % more after the other one has run."""
+    return steps(restless(seed), 10 * MS, 10 * MS, noise=0.01, after_other=1.005, rng=random.Random(seed))
 
 
-def test_equal_sides_in_random_order() -> None:
+def test_equal_sides_in_random_order(young_heap: None) -> None:
     """The same work on both sides of 600 trials: in random order fewer than 7 % of the intervals exclude 1."""
     alarms = 0
     for seed in range(600):

@@ -1,0 +1,139 @@
+"""`bench serve`: the dashboard; and the same in the background, while a run goes on."""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from bench.options import DATABASE, Database
+from harness.errors import BenchError, UsageError
+
+app = typer.Typer()
+
+BACKLOG = 128
+
+Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes any that is free.")]
+PublicRead = Annotated[
+    bool, typer.Option("--public-read", help="Let anyone who can reach the port read; there is no log-in.")
+]
+WithParent = Annotated[bool, typer.Option("--with-parent", hidden=True, help="End when the parent process ends.")]
+
+
+@app.command()
+def main(
+    database: Database = DATABASE,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    public_read: PublicRead = False,
+    with_parent: WithParent = False,
+) -> None:
+    """Serve the dashboard until Ctrl-C."""
+    if with_parent:
+        _end_with_parent()
+    if not public_read and not is_loopback(host):
+        raise UsageError(
+            f"--host {host} lets other machines read all results without a log-in. "
+            "Say --public-read if that is meant, or listen on 127.0.0.1."
+        )
+    import uvicorn  # here, so that --help is quick
+
+    from dashboards.app import create_app
+    from server.settings import Settings
+
+    with listening(host, port) as listener:
+        served = create_app(Settings(database=database, public_read=public_read))
+        print(f"Dashboard: {address_of(listener)}", flush=True)
+        config = uvicorn.Config(served, log_level="warning", access_log=False, server_header=False)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def start_in_background(database: str, port: int = 8000) -> tuple[subprocess.Popen[str], str]:
+    """Serve the dashboard in a process of its own; it ends with this one, or when terminated.
+
+    Returns:
+        The process, and the address at which it listens already.
+
+    Raises:
+        BenchError: it could not start; the message is its own.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "bench.main",
+        "serve",
+        "--with-parent",
+        "--database",
+        database,
+        "--port",
+        str(port),
+    ]
+    # A session of its own: Ctrl-C is for the run, which ends the dashboard when it is done.
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line.startswith("Dashboard: "):
+        _, said = process.communicate()
+        raise BenchError(f"the dashboard did not start. {said.strip().removeprefix('bench: ')}")
+    return process, line.removeprefix("Dashboard: ").strip()
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens already: who connects now is answered as soon as the app is up.
+
+    Raises:
+        BenchError: the port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise BenchError(
+            f"--host {host} --port {port}: {error.strerror or error}. "
+            "Choose another port, --port 0 takes any that is free; or end what listens there."
+        ) from None
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the address to open in a browser on this machine."""
+    host, port = listener.getsockname()[:2]
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel for a signal when the parent dies, even by SIGKILL; where there is no such kernel, do without."""
+    death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(death_signal, signal.SIGTERM)
+        if os.getppid() != parent or parent == 1:
+            sys.exit(0)

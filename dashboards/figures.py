@@ -1,0 +1,229 @@
+"""Answers in, plotly `Figure` out. Pure.
+
+Colours are the light theme's; `layout.meta.tokens` maps each back to its name, so that the page's
+script can swap in those of the reader's theme. Every text from outside is escaped: plotly reads tags.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from dashboards import theme, words
+from server.schemas import Estimate, Result, Status, Summary
+
+ROW_PX = 24
+_TICKS = (0.125, 0.25, 0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 4, 8, 16)
+_WIDE_TICKS = (0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32)
+_LEAST_REACH = 1.5
+"""The axis shows at least from 1/1.5 to 1.5: noise around 1x shall look like noise."""
+
+_CLASSES = {
+    "faster": "▲ compiled is faster",
+    "same": "≈ cannot be told from 1×",
+    "slower": "▼ compiled is slower",
+}
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """An interval on a log axis with 1x in its middle, as shares of its width."""
+
+    value: float
+    low: float
+    high: float
+
+
+def whiskers(estimates: Sequence[Estimate | None]) -> list[Whisker | None]:
+    """Return where each estimate lies on one axis that all of them share."""
+    reach = math.log(_reach(estimate for estimate in estimates if estimate))
+
+    def share(value: float) -> float:
+        return round(0.5 + 0.5 * math.log(value) / reach, 4)
+
+    return [Whisker(share(e.value), share(e.low), share(e.high)) if e else None for e in estimates]
+
+
+def speedups(results: Sequence[Result], summary: Summary) -> go.Figure:
+    """Return the speedups of one suite and configuration, one row a model, in the order given.
+
+    A point with its interval for what was timed; words for what has no valid time, so that a
+    failure never looks like a number; hollow points for emulated rows, which no mean contains.
+    """
+    colours = theme.light()
+    timed = {place: result.speedup for place, result in enumerate(results) if result.speedup and _drawn(result)}
+    figure = go.Figure()
+    for name, label in _CLASSES.items():
+        _add_points(figure, results, _of_class(results, timed, name, emulated=False), timed, colours[name], label)
+    for name in _CLASSES:
+        places = _of_class(results, timed, name, emulated=True)
+        label = "○ emulated, in no mean"
+        _add_points(figure, results, places, timed, colours[name], label, hollow=True)
+    for place, result in enumerate(results):
+        if place not in timed:
+            figure.add_annotation(**_words_instead(result, place, colours))
+    shown = list(timed.values()) + ([summary.speedup] if summary.speedup else [])
+    _lay_out(figure, results, _reach(shown), colours)
+    if summary.speedup:
+        _add_mean(figure, summary.speedup, colours)
+    return figure
+
+
+def sentence(results: Sequence[Result], summary: Summary) -> str:
+    """Return what the chart shows, for who cannot see it."""
+    timed = [result.speedup.value for result in results if result.speedup and _drawn(result)]
+    reach = f", from {words.ratio(min(timed))} to {words.ratio(max(timed))}" if timed else ""
+    mean = f"; geometric mean {words.interval(summary.speedup)}" if summary.speedup else ""
+    return f"Speedups of {len(timed)} of {len(results)} models of {summary.suite}, {summary.label}{reach}{mean}."
+
+
+def _drawn(result: Result) -> bool:
+    return result.status == Status.PASS and (bool(result.valid) or result.emulated)
+
+
+def _of_class(results: Sequence[Result], timed: dict[int, Estimate], name: str, *, emulated: bool) -> list[int]:
+    return [p for p, speedup in timed.items() if words.verdict(speedup) == name and results[p].emulated == emulated]
+
+
+def _add_points(
+    figure: go.Figure,
+    results: Sequence[Result],
+    places: Sequence[int],
+    timed: dict[int, Estimate],
+    colour: str,
+    label: str,
+    hollow: bool = False,
+) -> None:
+    if not places:
+        return
+    found = [timed[place] for place in places]
+    stems_x: list[float | None] = []
+    stems_y: list[float | None] = []
+    for place, speedup in zip(places, found, strict=True):
+        stems_x += [1, speedup.value, None]
+        stems_y += [place, place, None]
+    line = {"color": colour, "width": 1 if hollow else 3, "dash": "dot" if hollow else "solid"}
+    figure.add_scatter(x=stems_x, y=stems_y, mode="lines", line=line, hoverinfo="skip", showlegend=False, opacity=0.45)
+    already = {trace.name for trace in figure.data}
+    figure.add_scatter(
+        x=[speedup.value for speedup in found],
+        y=list(places),
+        mode="markers",
+        name=label,
+        showlegend=label not in already,
+        legendgroup=label,
+        marker={
+            "size": 10,
+            "symbol": "circle-open" if hollow else "circle",
+            "color": colour,
+            "line": {"color": colour, "width": 2},
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [speedup.high - speedup.value for speedup in found],
+            "arrayminus": [speedup.value - speedup.low for speedup in found],
+            "color": colour,
+            "thickness": 1.5,
+            "width": 4,
+        },
+        customdata=[[html.escape(_hover(results[place]))] for place in places],
+        hovertemplate="%{customdata[0]}<extra></extra>",
+    )
+
+
+def _hover(result: Result) -> str:
+    assert result.speedup is not None
+    times = f"{words.milliseconds(result.eager_s)} → {words.milliseconds(result.compiled_s)} ms"
+    return f"{result.model}: {words.interval(result.speedup)}, n = {result.speedup.n}, {times}"
+
+
+def _words_instead(result: Result, place: int, colours: dict[str, str]) -> dict[str, Any]:
+    quiet = result.status in (Status.WAITING, Status.RUNNING, Status.SKIPPED, Status.MISSING, Status.PASS)
+    text = result.status.value.replace("_", " ")
+    if result.status == Status.PASS:
+        text = f"pass, {result.invalid_why or result.no_estimate or 'not timed'}"
+    elif result.stage and not quiet:
+        text = f"✕ {text} in {result.stage.value.replace('_', ' ')}"
+    elif not quiet:
+        text = f"✕ {text}"
+    return {
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": place,
+        "text": html.escape(text if len(text) <= 60 else text[:59] + "…"),
+        "showarrow": False,
+        "font": {"size": 12, "color": colours["muted" if quiet else "failed"]},
+    }
+
+
+def _add_mean(figure: go.Figure, mean: Estimate, colours: dict[str, str]) -> None:
+    figure.add_vrect(x0=mean.low, x1=mean.high, fillcolor=colours["faster"], opacity=0.15, line_width=0, layer="below")
+    line = {"color": colours["ink"], "width": 1.5, "dash": "dash"}
+    figure.add_vline(x=mean.value, line=line, layer="below")
+    figure.add_annotation(
+        x=math.log10(mean.value),
+        y=1,
+        yref="paper",
+        yanchor="bottom",
+        text=f"mean {words.ratio(mean.value)}",
+        showarrow=False,
+        font={"size": 12, "color": colours["ink"]},
+    )
+
+
+def _lay_out(figure: go.Figure, results: Sequence[Result], reach: float, colours: dict[str, str]) -> None:
+    edge = math.log10(reach)
+    ticks = [tick for tick in (_TICKS if reach <= 4 else _WIDE_TICKS) if 1 / reach <= tick <= reach]
+    figure.update_layout(
+        height=110 + ROW_PX * max(1, len(results)),
+        margin={"l": 8, "r": 16, "t": 62, "b": 40},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "size": 13, "color": colours["ink"]},
+        hoverlabel={"bgcolor": colours["panel"], "bordercolor": colours["line"], "font": {"color": colours["ink"]}},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "yref": "container", "xanchor": "left"},
+        meta={"tokens": {colours[name]: name for name in _TOKENS}},
+        dragmode=False,
+    )
+    figure.update_layout(legend={"yref": "container", "y": 0.995, "yanchor": "top"})
+    figure.update_xaxes(
+        type="log",
+        range=[-edge, edge],
+        tickvals=ticks,
+        ticktext=[f"{tick:g}×" for tick in ticks],
+        tickangle=0,
+        gridcolor=colours["line"],
+        zeroline=False,
+        fixedrange=True,
+    )
+    figure.add_vline(x=1, line={"color": colours["muted"], "width": 1.5}, layer="below")
+    figure.update_yaxes(
+        range=[len(results) - 0.4, -0.6],
+        tickvals=list(range(len(results))),
+        ticktext=[html.escape(_short(result.model)) for result in results],
+        automargin=True,
+        showgrid=False,
+        zeroline=False,
+        fixedrange=True,
+        ticklabelstandoff=6,
+    )
+
+
+_TOKENS = ("ink", "muted", "line", "panel", "faster", "slower", "same", "failed")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 28 else name[:27] + "…"
+
+
+def _reach(estimates: Iterable[Estimate]) -> float:
+    """Return how far from 1x the axis must go, to both sides alike."""
+    farthest = max((max(e.high, 1 / e.low) for e in estimates if e.low > 0), default=_LEAST_REACH)
+    return max(_LEAST_REACH, farthest * 1.08)

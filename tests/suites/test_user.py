@@ -1,0 +1,174 @@
+"""A person's own file is a model."""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import sys
+import time
+from collections import UserDict
+from pathlib import Path
+
+import pytest
+import torch
+
+from suites import user
+from suites.registry import LoadError, builder
+from suites.spec import Mode, ModelSpec
+
+CASES = Path(__file__).parent.parent / "data" / "cases"
+FAILS_TO_LOAD = "s17-load-fails-missing-package/needs.py"
+FILES = sorted(path for path in CASES.glob("*/*.py") if str(path.relative_to(CASES)) != FAILS_TO_LOAD)
+
+PLAIN = """
+import torch
+
+def build():
+    return torch.nn.Linear(3, 2)
+
+def inputs():
+    return (torch.randn(4, 3),), {}
+"""
+
+
+@pytest.fixture(autouse=True)
+def flags_come_back():
+    """Files may set global flags; a worker dies afterwards, this process does not."""
+    state = torch.get_rng_state()
+    yield
+    torch.set_rng_state(state)
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+    atexit.unregister(time.sleep)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file and return its entry."""
+
+    def write(text, name="mine.py"):
+        (tmp_path / name).write_text(text)
+        return user.suite([tmp_path / name]).models[0]
+
+    return write
+
+
+def load(spec, batch_size=None, mode=Mode.INFERENCE):
+    return builder("suites.user")(spec, mode, batch_size, seed=0)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name[:3]}-{path.stem}")
+def test_example_files_load(path, capfd):
+    """Files like those of bug reports load, with arguments for their model."""
+    workload = load(user.suite([path]).models[0])
+
+    assert isinstance(workload.module, torch.nn.Module)
+    assert isinstance(workload.args, tuple)
+    assert workload.args or len(workload.kwargs)
+
+
+def test_missing_package():
+    """What fails while loading comes out as it is, with the package's name."""
+    with pytest.raises(ModuleNotFoundError, match="a_package_that_is_not_installed"):
+        load(user.suite([CASES / FAILS_TO_LOAD]).models[0])
+
+
+def test_mapping_stays_a_mapping():
+    """Keyword arguments may be any mapping, and the module can be called with it."""
+    workload = load(user.suite([CASES / "s02-input-structure-dict-subclass-inputs" / "good.py"]).models[0])
+
+    assert isinstance(workload.kwargs, UserDict)
+    assert (3, 2) == workload.module(*workload.args, **workload.kwargs).shape
+
+
+def test_batch_size():
+    """A batch size goes to `inputs`; without one the file's own default holds."""
+    spec = user.suite([CASES / "s19-memory-smaller-batch-is-recorded" / "batch.py"]).models[0]
+
+    assert 8 == len(load(spec).args[0])
+    assert 3 == len(load(spec, batch_size=3).args[0])
+
+
+def test_batch_size_that_nobody_takes(write):
+    """A batch size that the file cannot take is refused, not passed over."""
+    with pytest.raises(LoadError, match=r"batch size 3 .* inputs\(\) takes no batch_size"):
+        load(write(PLAIN), batch_size=3)
+
+
+def test_loss_is_the_files_own(write):
+    """A function `loss` is used; without one it is left to the worker."""
+    assert load(write(PLAIN)).loss is None
+    assert 7 == load(write(PLAIN + "\ndef loss(output):\n    return 7\n")).loss(None)
+
+
+def test_each_load_is_fresh(write):
+    """Loading twice runs the file twice: globals of one load are not those of the other, edits are seen."""
+    counting = PLAIN + "\ncount = [0]\ndef loss(output):\n    count[0] += 1\n    return count[0]\n"
+    one, other = load(write(counting)), load(write(counting))
+
+    assert [1, 2, 1] == [one.loss(None), one.loss(None), other.loss(None)]
+    assert 9 == load(write(counting.replace("return count[0]", "return 9"))).loss(None)
+
+
+def test_unseeded_files_are_seeded(write):
+    """A file that draws random numbers without a seed gets the run's, and moves no generator outside."""
+    before = torch.get_rng_state()
+    one, other = load(write(PLAIN)), load(write(PLAIN))
+
+    assert torch.equal(one.module.weight, other.module.weight)
+    assert torch.equal(one.args[0], other.args[0])
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_what_stands_beside_the_file(write, tmp_path):
+    """A file may import its neighbours and define dataclasses."""
+    (tmp_path / "neighbour_of_mine.py").write_text("WIDTH = 5\n")
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom neighbour_of_mine import WIDTH\n"
+    )
+    text += PLAIN.replace("(3, 2)", "(3, WIDTH)").replace(
+        "import torch\n", "import torch\n@dataclass\nclass C:\n    a: int\n"
+    )
+
+    assert 5 == load(write(text)).module.out_features
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"no function build\(\)"),
+        ("def build(): ...", r"no function inputs\(\)"),
+        ("def build(): ...\ndef inputs(): return 3", r"must return \(args, kwargs\), not int"),
+        ("def build(): ...\ndef inputs(): return 3, {}", "a tuple and a mapping, not int and dict"),
+        ("def build(): ...\ndef inputs(): return (3,), [4]", "a tuple and a mapping, not tuple and list"),
+    ],
+)
+def test_file_that_is_no_model(write, text, message):
+    """A file without the two functions, or with wrong answers from them, says which."""
+    with pytest.raises(LoadError, match=message):
+        load(write(text))
+
+
+def test_missing_file():
+    """A file that is gone is named."""
+    with pytest.raises(LoadError, match=r"/nowhere/gone\.py: there is no such file"):
+        load(ModelSpec(name="gone", build="/nowhere/gone.py"))
+
+
+def test_suite_of_files(tmp_path):
+    """Models are named like their files, in the order given, and told apart by folders where need be."""
+    paths = [tmp_path / name for name in ("b.py", "a.py", "one/same.py", "two/same.py", "b.py")]
+
+    suite = user.suite(paths)
+
+    assert "user" == suite.name
+    assert ["b", "a", "one/same", "two/same"] == [model.name for model in suite.models]
+    assert "mine" == user.suite(paths, "mine").name
+
+
+def test_files_are_planned_without_torch():
+    """Describing files imports neither them nor torch."""
+    code = "import sys; from suites import user; user.suite(['nowhere.py']); assert 'torch' not in sys.modules"
+
+    assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,15 @@ from bench.options import DATABASE, Database, Json, named_suites
 from harness import config
 from suites.spec import Mode, ModelSpec
 
+if TYPE_CHECKING:
+    from server.schemas import Run
+
 app = typer.Typer(no_args_is_help=True, help="Show suites, models, devices or runs.")
 
 Suites = Annotated[
     list[str], typer.Option("--suite", metavar="NAME", help="Only this suite, or a model file (name.py). Repeatable.")
 ]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many runs.")]
 
 
 @app.command()
@@ -56,6 +60,41 @@ def devices(as_json: Json = False) -> None:
     output.rows(
         ("device", "kind", "batch divisor", "limit", "about"),
         [(d.name, d.kind, str(d.batch_divisor), f"{d.timeout_s:g} s", d.about) for d in found],
+    )
+
+
+@app.command()
+def runs(limit: Limit = 20, database: Database = DATABASE, as_json: Json = False) -> None:
+    """Runs in the database, newest first."""
+    from server.db import connect  # here, so that the other lists need no database
+    from server.queries import Queries
+
+    queries = Queries(connect(database))
+    found = queries.runs(limit=limit)
+    if as_json:
+        for run in found:
+            output.json_line("listed_run", run.model_dump(mode="json"))
+        return
+    if not found:
+        print("No runs in the database yet. `bench run` makes one, `bench import` brings some in.")
+        return
+    columns = ("run", "started (UTC)", "state", "passed", "skipped", "device", "host", "torch", "command")
+    output.rows(columns, [_run_cells(run) for run in found])
+    if (count := queries.count()) > len(found):
+        print(f"{len(found)} of {count} runs; --limit {count} shows all.")
+
+
+def _run_cells(run: Run) -> tuple[str, ...]:
+    return (
+        run.id,
+        f"{run.started_at:%Y-%m-%d %H:%M}",
+        run.state,
+        f"{run.passed} of {run.planned - run.skipped}",
+        str(run.skipped or ""),
+        run.device,
+        run.host,
+        run.torch or "",
+        run.command,
     )
 
 

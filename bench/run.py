@@ -15,9 +15,9 @@ from bench.progress import Progress
 from harness import report
 from harness.errors import BenchError, UsageError, close_to
 from harness.journal import FOLDER, History, Journal, find, replay
-from harness.record import EndReason, Measure, Outcome, Planned, Protocol, Run, new_run_id, now
+from harness.record import DeviceProfile, EndReason, Measure, Outcome, Planned, Protocol, Run, new_run_id, now
 from harness.runner import execute, modules
-from harness.sinks import Forwarder, Sink
+from harness.sinks import Forwarder
 from harness.summary import summarise
 from harness.worker.main import Host
 from harness.workers import Stop, Workers
@@ -59,13 +59,19 @@ def main(
         if selection != Selection():
             raise UsageError("--resume takes the plan of its run: leave out the options that choose models and cases.")
         path = find(resume)
+        output = _Output(database, as_json, serve, port)
         with Journal(path) as journal:
             history = replay(path)
-            raise typer.Exit(_measure(history.run, history, journal, database, as_json, serve, port))
+            workers = Workers(modules(history.run.plan))
+            _check_same_host(history.run, workers.host(history.run.profile.threads))
+            raise typer.Exit(_measure(history, workers, journal, output))
     protocol = _protocol(precision_target, max_seconds, only_accuracy, only_performance)
-    run, workers = _new_run(selection, protocol)
+    plan, profile = selection.plan(), selection.profile()
+    output = _Output(database, as_json, serve, port)
+    run, workers = _new_run(plan, profile, protocol)
     with Journal(FOLDER / f"{run.id}.jsonl") as journal:
-        raise typer.Exit(_measure(run, None, journal, database, as_json, serve, port, workers))
+        journal.write(run)
+        raise typer.Exit(_measure(History(run), workers, journal, output))
 
 
 def _protocol(precision_target: float, max_seconds: float, only_accuracy: bool, only_performance: bool) -> Protocol:
@@ -79,8 +85,21 @@ def _protocol(precision_target: float, max_seconds: float, only_accuracy: bool, 
     return Protocol(measure=measure, precision_target=precision_target, max_seconds=max_seconds)
 
 
-def _new_run(selection: Selection, protocol: Protocol) -> tuple[Run, Workers]:
-    plan, profile = selection.plan(), selection.profile()
+class _Output:
+    """Where a run is stored and shown. The database is opened at once: a mistake in its name must not cost a night."""
+
+    def __init__(self, database: str, as_json: bool, serve: bool, port: int) -> None:
+        from server.store import Store  # here, so that `bench run --help` loads no database library
+
+        self.database = database
+        self.as_json = as_json
+        self.serve = serve
+        self.port = port
+        self.store = Forwarder(Store.connect(database))
+        self.progress = Progress(as_json=as_json)
+
+
+def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protocol) -> tuple[Run, Workers]:
     workers = Workers(modules(plan))
     print("Starting workers: the first import of torch may take a minute.", file=sys.stderr)
     host = workers.host(profile.threads)
@@ -117,31 +136,16 @@ def _check_compiler(plan: Sequence[Planned], host: Host) -> None:
             raise BenchError("inductor on a CPU needs a C++ compiler, and none was found. Install g++, or set CXX.")
 
 
-def _measure(
-    run: Run,
-    history: History | None,
-    journal: Journal,
-    database: str,
-    as_json: bool,
-    serve: bool,
-    port: int,
-    workers: Workers | None = None,
-) -> int:
-    from server.store import Store  # here, so that `bench run --help` needs no database library
-
-    store = Forwarder(Store.connect(database))
-    progress = Progress(as_json=as_json)
-    stop = Stop()
-    if workers is None:
-        workers = Workers(modules(run.plan))
-        _check_same_host(run, workers.host(run.profile.threads))
-    with stop.listening(), _dashboard(serve, database, port):
-        sinks: list[Sink] = [progress, store]
-        reason = execute(run, workers, journal, sinks, stop, history=history, tick=progress.tick)
-        _last_words(run, progress, reason, journal, as_json)
+def _measure(history: History, workers: Workers, journal: Journal, output: _Output) -> int:
+    """Run what is left, say the last words, and return the exit code."""
+    progress, store, stop = output.progress, output.store, Stop()
+    with stop.listening(), _dashboard(output):
+        reason = execute(history, workers, journal, [progress, store], stop, tick=progress.tick)
+        _last_words(history.run, progress, reason, journal, output.as_json)
         if store.trouble:
-            print(f"bench: the database lacks part of this run: {store.trouble} `bench import {journal.path}` catches up.", file=sys.stderr)
-        if serve and sys.stdin.isatty() and reason == EndReason.FINISHED:
+            missing = f"the database lacks part of this run: {store.trouble}"
+            print(f"bench: {missing} `bench import {journal.path}` catches up.", file=sys.stderr)
+        if output.serve and sys.stdin.isatty() and reason == EndReason.FINISHED:
             print("The dashboard stays until Ctrl-C; `bench serve` shows it again later.", file=sys.stderr)
             stop.wait()
     if reason == EndReason.INTERRUPTED:
@@ -169,13 +173,13 @@ def _last_words(run: Run, progress: Progress, reason: EndReason, journal: Journa
 
 
 @contextlib.contextmanager
-def _dashboard(wanted: bool, database: str, port: int) -> Iterator[None]:
-    if not wanted:
+def _dashboard(output: _Output) -> Iterator[None]:
+    if not output.serve:
         yield
         return
     from bench.serve import start_in_background
 
-    process, address = start_in_background(database, port)
+    process, address = start_in_background(output.database, output.port)
     print(f"Dashboard: {address}", flush=True)
     try:
         yield

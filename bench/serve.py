@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ipaddress
 import os
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from typing import Annotated
 
 import typer
@@ -19,6 +21,8 @@ from harness.errors import BenchError, UsageError
 app = typer.Typer()
 
 BACKLOG = 128
+GRACE_S = 2
+"""An open page may be waiting for an answer when the server ends; no answer takes longer."""
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes any that is free.")]
@@ -52,8 +56,11 @@ def main(
     with listening(host, port) as listener:
         served = create_app(Settings(database=database, public_read=public_read))
         print(f"Dashboard: {address_of(listener)}", flush=True)
-        config = uvicorn.Config(served, log_level="warning", access_log=False, server_header=False)
-        uvicorn.Server(config).run(sockets=[listener])
+        config = uvicorn.Config(
+            served, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
+        )
+        with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def start_in_background(database: str, port: int = 8000) -> tuple[subprocess.Popen[str], str]:
@@ -65,32 +72,24 @@ def start_in_background(database: str, port: int = 8000) -> tuple[subprocess.Pop
     Raises:
         BenchError: it could not start; the message is its own.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "bench.main",
-        "serve",
-        "--with-parent",
-        "--database",
-        database,
-        "--port",
-        str(port),
-    ]
-    # A session of its own: Ctrl-C is for the run, which ends the dashboard when it is done.
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line.startswith("Dashboard: "):
-        _, said = process.communicate()
-        raise BenchError(f"the dashboard did not start. {said.strip().removeprefix('bench: ')}")
-    return process, line.removeprefix("Dashboard: ").strip()
+    options = ["--with-parent", "--database", database, "--port", str(port)]
+    with tempfile.TemporaryFile("w+") as errors:  # not a pipe, which would fill up and block the server
+        # A session of its own: Ctrl-C is for the run, which ends the dashboard when it is done.
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bench.main", "serve", *options],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if line.startswith("Dashboard: "):
+            return process, line.removeprefix("Dashboard: ").strip()
+        process.wait()
+        errors.seek(0)
+        raise BenchError(f"the dashboard did not start. {errors.read().strip().removeprefix('bench: ')}")
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -94,7 +94,7 @@ def _row(spec: ModelSpec, mode: Mode) -> str:
 
 def _machine() -> str:
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    return f"{names[0].partition(':')[2].strip()}, {torch.get_num_threads()} threads"
+    return f"{names[0].partition(':')[2].strip()}, threads: {torch.get_num_threads()}"
 
 
 if __name__ == "__main__":

@@ -145,17 +145,19 @@ def _hover(result: Result) -> str:
 
 def _words_instead(result: Result, place: int, colours: dict[str, str]) -> dict[str, Any]:
     quiet = result.status in (Status.WAITING, Status.RUNNING, Status.SKIPPED, Status.MISSING, Status.PASS)
-    text = result.status.value.replace("_", " ")
+    sign = "" if quiet else "✕ "
+    status = result.status.value.replace("_", " ")
+    text = sign + status
     if result.status == Status.PASS:
-        text = f"pass, {result.invalid_why or result.no_estimate or 'not timed'}"
+        text += f", {result.invalid_why or result.no_estimate or 'not timed'}"
     elif result.stage and not quiet:
-        text = f"✕ {text} in {result.stage.value.replace('_', ' ')}"
-    elif not quiet:
-        text = f"✕ {text}"
+        text += f" in {result.stage.value.replace('_', ' ')}"
     return {
         "x": 0,
         "xref": "paper",
         "xanchor": "left",
+        "xshift": 4,
+        "name": html.escape(sign + status),
         "y": place,
         "text": html.escape(text if len(text) <= 60 else text[:59] + "…"),
         "showarrow": False,
@@ -164,7 +166,7 @@ def _words_instead(result: Result, place: int, colours: dict[str, str]) -> dict[
 
 
 def _add_mean(figure: go.Figure, mean: Estimate, colours: dict[str, str]) -> None:
-    figure.add_vrect(x0=mean.low, x1=mean.high, fillcolor=colours["faster"], opacity=0.15, line_width=0, layer="below")
+    figure.add_vrect(x0=mean.low, x1=mean.high, fillcolor=colours["muted"], opacity=0.2, line_width=0, layer="below")
     line = {"color": colours["ink"], "width": 1.5, "dash": "dash"}
     figure.add_vline(x=mean.value, line=line, layer="below")
     figure.add_annotation(
@@ -188,11 +190,10 @@ def _lay_out(figure: go.Figure, results: Sequence[Result], reach: float, colours
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 13, "color": colours["ink"]},
         hoverlabel={"bgcolor": colours["panel"], "bordercolor": colours["line"], "font": {"color": colours["ink"]}},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "yref": "container", "xanchor": "left"},
+        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 0.995, "yanchor": "top", "yref": "container"},
         meta={"tokens": {colours[name]: name for name in _TOKENS}},
         dragmode=False,
     )
-    figure.update_layout(legend={"yref": "container", "y": 0.995, "yanchor": "top"})
     figure.update_xaxes(
         type="log",
         range=[-edge, edge],

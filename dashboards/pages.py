@@ -67,6 +67,7 @@ class Column:
     title: str
     term: str
     """Its anchor on the page of methods."""
+    unit: str = ""
     largest_first: bool = False
 
 
@@ -74,12 +75,12 @@ COLUMNS = (
     Column(Sort.MODEL, "Model", "case"),
     Column(Sort.STATUS, "Outcome", "outcome"),
     Column(Sort.SPEEDUP, "Speedup", "speedup", largest_first=True),
-    Column(Sort.EAGER, "Eager ms", "times"),
-    Column(Sort.COMPILED, "Compiled ms", "times"),
-    Column(Sort.COMPILE, "Compile s", "compile", largest_first=True),
-    Column(Sort.BREAKS, "Graph breaks", "graph-breaks", largest_first=True),
-    Column(Sort.MEMORY, "Memory ratio", "memory", largest_first=True),
-    Column(Sort.BREAK_EVEN, "Break-even steps", "break-even"),
+    Column(Sort.EAGER, "Eager", "times", "ms"),
+    Column(Sort.COMPILED, "Compiled", "times", "ms"),
+    Column(Sort.COMPILE, "Compile", "compile", "s", largest_first=True),
+    Column(Sort.BREAKS, "Graph", "graph-breaks", "breaks", largest_first=True),
+    Column(Sort.MEMORY, "Memory", "memory", "ratio", largest_first=True),
+    Column(Sort.BREAK_EVEN, "Break-even", "break-even", "steps"),
 )
 
 
@@ -119,6 +120,7 @@ def run(asked: Asked, name: str, sort: str = "", only: str = "", part: str = "")
         "run": found,
         "charts": list(charts(found, results)),
         "results": sorted_by(shown, order, descending),
+        "suites": len({summary.suite for summary in found.summaries}),
         "hidden": len(results) - len(shown),
         "columns": COLUMNS,
         "order": order,

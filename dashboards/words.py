@@ -10,14 +10,27 @@ NONE = "–"
 """Absent: not zero, not unknown by accident."""
 
 
-def ratio(value: float | None, decimals: int = 2) -> str:
-    return NONE if value is None else f"{value:.{decimals}f}×"
+def ratio(number: float | None, decimals: int = 2) -> str:
+    return NONE if number is None else f"{number:.{decimals}f}×"
 
 
 def interval(estimate: schemas.Estimate) -> str:
-    """Return `1.25× (1.23–1.27)`; a third decimal where the second would hide the interval."""
-    decimals = 3 if estimate.high - estimate.low < 0.02 else 2
-    return f"{ratio(estimate.value, decimals)} ({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"
+    """Return `1.25× (1.23–1.27)`."""
+    return f"{value(estimate)} {bounds(estimate)}"
+
+
+def value(estimate: schemas.Estimate) -> str:
+    return ratio(estimate.value, _decimals(estimate))
+
+
+def bounds(estimate: schemas.Estimate) -> str:
+    decimals = _decimals(estimate)
+    return f"({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"
+
+
+def _decimals(estimate: schemas.Estimate) -> int:
+    """A third decimal where the second would hide the interval."""
+    return 3 if estimate.high - estimate.low < 0.02 else 2
 
 
 def verdict(estimate: schemas.Estimate) -> str:
@@ -50,8 +63,8 @@ def seconds(value_s: float | None) -> str:
     return NONE if value_s is None else _three(value_s)
 
 
-def whole(value: float | None) -> str:
-    return NONE if value is None else _spaced(f"{value:.0f}")
+def whole(number: float | None) -> str:
+    return NONE if number is None else _spaced(f"{number:.0f}")
 
 
 def gibibytes(value: int) -> str:

@@ -19,9 +19,7 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from harness.errors import BenchError, UsageError, close_to
-from harness.record import LINE, Record, Run, RunEnd, Start
-
-Line = Run | Start | Record | RunEnd
+from harness.record import LINE, JournalLine, Record, Run, Start
 
 FOLDER = Path("runs")
 
@@ -46,7 +44,7 @@ class Journal:
             raise BenchError(f"{path}: cannot be written: {error.strerror}. Choose another working directory.") from None
         self._cut_torn_line()
 
-    def write(self, line: Line) -> None:
+    def write(self, line: JournalLine) -> None:
         end = self._file.seek(0, os.SEEK_END)
         try:
             self._file.write(line.model_dump_json().encode() + b"\n")
@@ -85,7 +83,7 @@ class Journal:
         os.truncate(self.path, end)
 
 
-def read(path: Path) -> Iterator[Line]:
+def read(path: Path) -> Iterator[JournalLine]:
     """Yield the lines of a journal, plain or gzipped. A torn last line is passed over.
 
     Raises:

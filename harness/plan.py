@@ -60,6 +60,7 @@ def plan(matrix: Matrix, suites: Sequence[SuiteSpec], profile: DeviceProfile) ->
     """
     _refuse_contradictions(matrix, profile)
     _refuse_unknown_names(matrix, suites)
+    _refuse_nothing(matrix, suites)
     cases = tuple(planned for suite in suites for planned in _suite_cases(matrix, suite, profile))
     for precision in matrix.precisions:
         if not any(each.case.precision == precision for each in cases):
@@ -124,7 +125,6 @@ def _refuse_contradictions(matrix: Matrix, profile: DeviceProfile) -> None:
 
 
 def _refuse_unknown_names(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
-    """Every pattern must find a model, and every suite must have the tier: nothing that is asked for is passed over."""
     for suite in suites:
         if matrix.tier is not None and matrix.tier not in suite.tiers:
             known = ", ".join(suite.tiers) or "none"
@@ -136,17 +136,19 @@ def _refuse_unknown_names(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
         for pattern in patterns:
             if not any(matches(pattern, *names) for names in everything):
                 raise UsageError(_no_such_model(option, pattern, suites))
+
+
+def _refuse_nothing(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
+    """Every --model must find a model in the tier as well, and --exclude must leave one."""
     selected = [(suite.name, model.name) for suite in suites for model in _of_tier(suite, matrix.tier)]
+    if not selected:
+        raise UsageError(f"Nothing to run: suite {', '.join(matrix.suites)} holds no model.")
     for pattern in matrix.models:
         if not any(matches(pattern, *names) for names in selected):
             raise UsageError(f"--model {pattern}: not in tier {matrix.tier}. Leave out --tier {matrix.tier}.")
-    wanted = [each for each in selected if not matrix.models or _any_matches(matrix.models, *each)]
-    if not wanted:
-        raise UsageError(f"Nothing to run: suite {', '.join(matrix.suites)} holds no model.")
+    wanted = [names for names in selected if not matrix.models or _any_matches(matrix.models, *names)]
     if all(_any_matches(matrix.excludes, *names) for names in wanted):
-        raise UsageError(
-            f"Nothing to run: --exclude {' --exclude '.join(matrix.excludes)} removes all {len(wanted)} models."
-        )
+        raise UsageError(f"Nothing to run: --exclude {' --exclude '.join(matrix.excludes)} removes every model.")
 
 
 def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> str:

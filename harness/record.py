@@ -457,13 +457,20 @@ class Derived(Frozen):
     flags: tuple[Flag, ...] = ()
 
 
+class Line(Frozen):
+    """What goes to a file or a pipe as one line of JSON: says by which version of the schema."""
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+
+    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
 # -- the lines of a journal -------------------------------------------------------------------
 
 
-class Run(Frozen):
+class Run(Line):
     """First line: what is going to be done, where, and by which command."""
 
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     type: Literal["run"] = "run"
     id: str
     started_at: datetime
@@ -473,26 +480,20 @@ class Run(Frozen):
     protocol: Protocol
     plan: tuple[Planned, ...]
 
-    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
 
-
-class Start(Frozen):
+class Start(Line):
     """A case was begun. A start without a record: the harness itself was killed meanwhile."""
 
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     type: Literal["start"] = "start"
     run_id: str
     case_id: str
     attempt: int
     at: datetime
 
-    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
 
-
-class Record(Findings):
+class Record(Findings, Line):
     """Everything observed about one case in one run."""
 
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     type: Literal["record"] = "record"
     id: str
     run_id: str
@@ -505,28 +506,23 @@ class Record(Findings):
     derived: Derived
     log: Log = Log()
 
-    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
-
 
 class EndReason(StrEnum):
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
 
 
-class RunEnd(Frozen):
+class RunEnd(Line):
     """Last line of one execution; a resumed run has several."""
 
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
     type: Literal["end"] = "end"
     run_id: str
     at: datetime
     reason: EndReason
 
-    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
 
-
-Line = Annotated[Run | Start | Record | RunEnd, Field(discriminator="type")]
-LINE: TypeAdapter[Run | Start | Record | RunEnd] = TypeAdapter(Line)
+JournalLine = Run | Start | Record | RunEnd
+LINE: TypeAdapter[JournalLine] = TypeAdapter(Annotated[JournalLine, Field(discriminator="type")])
 
 
 def new_run_id() -> str:

@@ -88,6 +88,7 @@ def summary_lines(
         head = f"{summary.suite} {summary.configuration.label}"
         rate = f" ({summary.pass_rate.value:.0%})" if summary.pass_rate else ""
         counts = [f"{n} {outcome}" for outcome, n in sorted(summary.outcomes.items()) if outcome != Outcome.PASS]
+        counts += [f"{summary.unchecked} not checked"] if summary.unchecked else []
         judged = summary.planned - summary.outcomes.get(Outcome.SKIPPED, 0)
         others = "; " + ", ".join(counts) if counts else ""
         lines.append(f"{head}: {summary.passed} of {judged} passed{rate}{others}")
@@ -97,7 +98,7 @@ def summary_lines(
         if summary.left_out and summary.speedup:
             lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")
     waiting = [planned for planned in run.plan if planned.case.id not in records]
-    passed = sum(1 for record in records.values() if record.outcome == Outcome.PASS)
+    passed = sum(summary.passed for summary in summaries)
     counted = {
         "skipped": sum(1 for r in records.values() if r.outcome == Outcome.SKIPPED),
         "missing": len(waiting),

@@ -47,29 +47,26 @@ def modules(plan: Sequence[Planned]) -> list[str]:
 
 
 def execute(
-    run: Run,
+    history: History,
     workers: Workers,
     journal: Journal,
     sinks: Sequence[Sink],
     stop: Stop,
     *,
-    history: History | None = None,
     tick: Callable[[], None] = lambda: None,
     target: Callable[..., None] = measure_case,
 ) -> EndReason:
     """Run what is left of a plan. Every record is in the journal before any sink hears of it.
 
     Args:
-        history: what an earlier execution left in the journal; None for a new run.
+        history: what the journal says so far: at least the run.
         tick: called several times a second while a child is at work.
         target: the child's main function.
 
     Raises:
         BenchError: the journal takes no more, or no child can be trusted.
     """
-    if history is None:
-        journal.write(run)
-        history = History(run)
+    run = history.run
     for sink in sinks:
         sink.open(run)
         for record in history.records.values():

@@ -23,7 +23,7 @@ LEAST = 6
 """Fewest samples with a 95 % interval of their median: with five, smallest to largest covers only 93.75 %."""
 
 BLOCK = 4
-"""Samples in one block where neighbours are correlated; medians of four restore the coverage (statistics.md, 1)."""
+"""Samples in one block where neighbours are correlated; medians of four restore the coverage."""
 
 BLOCKED_FROM = 40
 """Fewest samples that are cut into blocks: ten block medians."""
@@ -66,7 +66,7 @@ def speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> Estimate |
     """Return how many times faster the compiled step is than the eager one.
 
     Exp of the median paired log ratio; exact 95 % order-statistic interval of that median, from medians of four
-    where neighbours are correlated (statistics.md, 1). It covers the spread within one launch only.
+    where neighbours are correlated (docs/measuring.md). It covers the spread within one launch only.
 
     Args:
         eager_s, compiled_s: step times in seconds, paired, in the order taken.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from typing import Literal
 
-from harness.record import Configuration, Outcome, Planned, Record
+from harness.record import Configuration, Flag, Line, Outcome, Planned, Record
 from harness.stats import Estimate, NoEstimate, geometric_mean, wilson
 from suites.spec import Frozen
 
@@ -18,17 +19,20 @@ class LeftOut(Frozen):
     why: str
 
 
-class Summary(Frozen):
+class Summary(Line):
     """How the cases of one suite in one configuration ended.
 
     The pass rate is passed / (planned - skipped); every planned case is in exactly one of `outcomes`.
+    A case that ran but was held against nothing (`unchecked`) has the outcome `pass` and is not counted as passed.
     """
 
+    type: Literal["summary"] = "summary"
     suite: str
     configuration: Configuration
     planned: int
     outcomes: Mapping[Outcome, int]
     passed: int
+    unchecked: int
     pass_rate: Estimate | None
     """With Wilson's interval; None when everything was skipped."""
     speedup: Estimate | None
@@ -58,15 +62,19 @@ def _summary(suite: str, configuration: Configuration, cases: Sequence[tuple[Pla
     judged = len(cases) - outcomes[Outcome.SKIPPED]
     records = [record for _, record in cases if record]
     emulated = sum(1 for record in records if record.observed.emulated)
+    unchecked = sum(1 for r in records if r.outcome == Outcome.PASS and Flag.NO_REFERENCE in r.derived.flags)
+    passed = outcomes[Outcome.PASS] - unchecked
     speedups = [r.derived.speedup for r in records if r.derived.valid and r.derived.speedup]
     mean = geometric_mean(speedups)
+    rate = wilson(passed, judged)
     return Summary(
         suite=suite,
         configuration=configuration,
         planned=len(cases),
         outcomes=dict(outcomes),
-        passed=outcomes[Outcome.PASS],
-        pass_rate=wilson(outcomes[Outcome.PASS], judged) if judged else None,
+        passed=passed,
+        unchecked=unchecked,
+        pass_rate=rate if isinstance(rate, Estimate) else None,
         speedup=mean if isinstance(mean, Estimate) else None,
         no_speedup=_no_speedup(mean, emulated),
         emulated=emulated,

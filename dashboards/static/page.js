@@ -19,11 +19,15 @@ function themed(value, names, style) {
   return value;
 }
 
-function thinned(axis) {
-  const one = axis.tickvals.indexOf(1);
-  const kept = axis.tickvals.map((_, place) => place).filter((place) => (place - one) % 2 === 0);
-  axis.tickvals = kept.map((place) => axis.tickvals[place]);
-  axis.ticktext = kept.map((place) => axis.ticktext[place]);
+// A phone has room for three ticks, shorter names and the short form of what is said in place of a point.
+function narrowed(layout) {
+  const { xaxis, yaxis } = layout;
+  const last = xaxis.tickvals.length - 1;
+  const kept = [0, xaxis.tickvals.indexOf(1), last];
+  xaxis.tickvals = kept.map((place) => xaxis.tickvals[place]);
+  xaxis.ticktext = kept.map((place) => xaxis.ticktext[place]);
+  yaxis.tickfont = { size: 10 };
+  layout.annotations.forEach((words) => { words.text = words.name || words.text; });
 }
 
 function draw(script) {
@@ -32,7 +36,7 @@ function draw(script) {
   const names = figure.layout.meta.tokens;
   delete figure.layout.meta;
   const { data, layout } = themed(figure, names, getComputedStyle(document.documentElement));
-  if (box.clientWidth < NARROW_PX) thinned(layout.xaxis);
+  if (box.clientWidth < NARROW_PX) narrowed(layout);
   return Plotly.react(box, data, layout, { responsive: true, displayModeBar: false });
 }
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import torch
 import torch._dynamo
 import torch._dynamo.utils as dynamo_utils
 import torch._inductor
+from torch._inductor.graph import GraphLowering
 
 from harness.record import Case, CompileReport, CompileScope, Frame, GraphBreak
 from harness.worker.step import Prepared, StepResult, make_step
@@ -58,6 +62,7 @@ class Compiler:
         self.case = case
         self.compilations = 0
         """Compilations begun since the start, of any frame, forward or backward."""
+        self._options: dict[str, str] = {}
         self._random_numbers_from_eager = random_numbers_from_eager
         torch._dynamo.reset()
         dynamo_utils.counters.clear()
@@ -78,6 +83,12 @@ class Compiler:
         if self.case.compile_scope == CompileScope.STEP:
             return make_step(prepared, prepared.module, lambda run: torch.compile(run, **options))
         return make_step(prepared, torch.compile(prepared.module, **options))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note the settings of the compile mode while the block compiles."""
+        with _watching_options(self.case.compile_mode) as self._options:
+            yield
 
     def report(self, *, first_call_s: float, steady_s: float, cpu_s: float, steady_cpu_s: float) -> CompileReport:
         """Return what the compiler says of its work so far. Seconds of a steady call are taken off the first."""
@@ -101,7 +112,7 @@ class Compiler:
             backend=self.case.backend,
             compiled_by=_compiled_by(counters),
             frames=tuple(_frame(m) for m in metrics if m.co_name),
-            options=_options(metrics),
+            options=dict(self._options),
             random_numbers_from_eager=self._random_numbers_from_eager,
         )
 
@@ -183,14 +194,19 @@ def _shapes(text: str | None) -> list[list[object]]:
         return []
 
 
-def _options(metrics: list[Any]) -> dict[str, str]:
-    """The settings that compile modes differ in, with the values seen by the last compilation of inductor."""
-    names = {name for mode in torch._inductor.list_mode_options().values() for name in mode}
-    for m in reversed(metrics):
-        if m.inductor_config:
-            config = json.loads(m.inductor_config)
-            return {name: str(config[name]) for name in sorted(names) if name in config}
-    return {}
+@contextmanager
+def _watching_options(mode: str) -> Iterator[dict[str, str]]:
+    """Yield a dict that fills with the settings that `mode` stands for, as inductor has them while it generates code."""
+    names = torch._inductor.list_mode_options()[mode]
+    seen: dict[str, str] = {}
+    original = GraphLowering.compile_to_module
+
+    def watched(graph: GraphLowering, *args: Any, **kwargs: Any) -> Any:
+        seen.update({name: str(reduce(getattr, name.split("."), torch._inductor.config)) for name in names})
+        return original(graph, *args, **kwargs)
+
+    with mock.patch.object(GraphLowering, "compile_to_module", watched):
+        yield seen
 
 
 def timed_call(step: Callable[[], StepResult]) -> tuple[StepResult, float, float]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._dynamo import trace_rules
 from torch.nn import functional
 
 NEARLY_ZERO = 1e-30
@@ -48,6 +49,8 @@ def lower_functional_dropouts() -> None:
 
     Thin functions around the originals, which the compiler traces through. Repeats are harmless.
     """
+    # The compiler knows torch's functions by identity and looks them up by name once: it must meet the originals.
+    trace_rules.get_torch_obj_rule_map()
     for name in FUNCTIONAL:
         _replace(functional, name, _with_low_probability)
     _replace(torch, "dropout", _with_low_probability)

@@ -171,7 +171,8 @@ class _Measurement:
         with stage(Stage.COMPILE, Outcome.FAIL_TO_RUN, Side.COMPILED):
             compiler = Compiler(self.case, random_numbers_from_eager=draws)
             compiled = _Timed(compiler.step(prepared))
-            collect(prepared, compiled, state, self.seed)
+            with compiler.watching():
+                collect(prepared, compiled, state, self.seed)
             first_call_s, cpu_s = compiled.wall_s, compiled.cpu_s
         with stage(Stage.CHECK, Outcome.FAIL_TO_RUN, Side.COMPILED):
             steady = collect(prepared, compiled, state, self.seed)

@@ -123,14 +123,14 @@ class _Calls(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees the operators that really run, below autograd and autocast.
 
     `order` spells matrix products and softmaxes: `b` a batched product, `m` another, `s` a softmax.
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kernels: set[str] = set()
         self.order = ""
 
@@ -143,7 +143,7 @@ class _Operators(TorchDispatchMode):
 
 
 def _kernel(operator: str) -> str | None:
-    """Return the attention kernel that an operator stands for; `_safe_softmax` runs in attention by plain math alone."""
+    """Return the attention kernel that an operator stands for; `_safe_softmax` is used by attention in plain math."""
     starts = ("_scaled_dot_product_", "_flash_attention", "_efficient_attention", "_native_multi_head_attention")
     if operator == "_safe_softmax" or (operator.startswith(starts) and "math" in operator):
         return "math"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.journal import Journal
+from harness.journal import History, Journal
 from harness.record import Case, Measure, Outcome, Planned, Protocol, Record, Side
 from harness.runner import execute
 from harness.workers import Stop, Workers
@@ -84,7 +84,8 @@ def measured(workers: Workers, tmp_path: Path) -> Iterator[Measured]:
         asked = make_run(*plan).model_copy(update={"protocol": protocol})
         heard = Heard()
         with Journal(tmp_path / f"{asked.id}.jsonl") as journal:
-            execute(asked, workers, journal, [heard], Stop())
+            journal.write(asked)
+            execute(History(asked), workers, journal, [heard], Stop())
         return [call for name, call in heard.calls if name == "record"]  # type: ignore[misc]
 
     yield run

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.journal import Journal, replay
+from harness.journal import History, Journal, replay
 from harness.record import EndReason, Outcome, Record, Run, Stage
 from harness.runner import execute
 from harness.workers import Stop, Workers
@@ -40,7 +40,8 @@ def run_child(workers: Workers, tmp_path: Path) -> Iterator[Callable[..., Record
 def run_all(workers: Workers, folder: Path, run: Run, target: Target, stop: Stop | None = None) -> list[Record]:
     heard = Heard()
     with Journal(folder / f"{run.id}.jsonl") as journal:
-        execute(run, workers, journal, [heard], stop or Stop(), target=target)
+        journal.write(run)
+        execute(History(run), workers, journal, [heard], stop or Stop(), target=target)
     written = replay(folder / f"{run.id}.jsonl").records
     told = [call for name, call in heard.calls if name == "record"]
     assert [written[record.case.id] for record in told] == told  # type: ignore[attr-defined]
@@ -170,13 +171,14 @@ def test_first_interrupt_finishes_the_record_in_hand(workers: Workers, tmp_path:
 
     path = tmp_path / f"{run.id}.jsonl"
     with Journal(path) as journal:
-        reason = execute(run, workers, journal, [Interrupts()], stop, target=children.answers)
+        journal.write(run)
+        reason = execute(History(run), workers, journal, [Interrupts()], stop, target=children.answers)
     history = replay(path)
     assert reason == EndReason.INTERRUPTED
     assert [r.case.model for r in history.records.values()] == ["a"]
 
     with Journal(path) as journal:
-        reason = execute(run, workers, journal, [], Stop(), history=history, target=children.answers)
+        reason = execute(history, workers, journal, [], Stop(), target=children.answers)
     assert reason == EndReason.FINISHED
     assert [r.case.model for r in replay(path).records.values()] == ["a", "b"]
 
@@ -193,7 +195,9 @@ def test_second_interrupt_stops_at_once(workers: Workers, tmp_path: Path) -> Non
     began = time.monotonic()
     path = tmp_path / f"{run.id}.jsonl"
     with Journal(path) as journal:
-        assert execute(run, workers, journal, [Interrupts()], stop, target=children.hangs) == EndReason.INTERRUPTED
+        journal.write(run)
+        reason = execute(History(run), workers, journal, [Interrupts()], stop, target=children.hangs)
+    assert reason == EndReason.INTERRUPTED
     assert time.monotonic() - began < 10
     assert replay(path).records == {}
     assert replay(path).killed == {}
@@ -209,6 +213,6 @@ def test_given_up_after_three_deaths_of_the_harness(workers: Workers, tmp_path: 
     history.killed[run.plan[0].case.id] = 3
     history.attempts[run.plan[0].case.id] = 3
     with Journal(path) as journal:
-        execute(run, workers, journal, [], Stop(), history=history, target=children.answers)
+        execute(history, workers, journal, [], Stop(), target=children.answers)
     records = [replay(path).records[p.case.id] for p in run.plan]
     assert [(r.outcome, r.attempt) for r in records] == [(Outcome.CRASH, 4), (Outcome.PASS, 1)]

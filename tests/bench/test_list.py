@@ -1,0 +1,108 @@
+"""`bench list` shows what there is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.list import app
+from harness.errors import UsageError
+from server.store import Store
+from tests.server import factory
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, arguments)
+
+
+def test_suites():
+    """Suites come with the number of their models and their tiers."""
+    lines = [line.split() for line in invoke("suites").stdout.splitlines()]
+
+    assert ["timm", "10", "quick"] in [line[:3] for line in lines]
+    assert ["toy", "3", "quick"] in [line[:3] for line in lines]
+
+
+def test_models():
+    """Models come with family, parameters, batch and input size."""
+    lines = [line.split() for line in invoke("models", "--suite", "timm").stdout.splitlines()]
+
+    assert 11 == len(lines)
+    assert ["timm/lcnet_050", "lcnet", "1,880,856", "128", "3x224x224"] == lines[1]
+
+
+def test_models_of_all_suites():
+    """Without a suite, those of all are listed; a model file may be one."""
+    assert {"timm", "toy"} <= {line.partition("/")[0] for line in invoke("models").stdout.splitlines()[1:]}
+
+
+def test_model_file(tmp_path):
+    """Of a model file only the name is known."""
+    (tmp_path / "mine.py").write_text("raise RuntimeError")
+
+    assert "user/mine" == invoke("models", "--suite", str(tmp_path / "mine.py")).stdout.splitlines()[1]
+
+
+def test_unknown_suite():
+    """An unknown suite is answered with what is close."""
+    result = invoke("models", "--suite", "tim")
+
+    assert isinstance(result.exception, UsageError)
+    assert "Close: timm" in str(result.exception)
+
+
+def test_devices():
+    """Device profiles come with their kind and limits."""
+    assert ["cpu", "cpu", "32", "1800", "s"] == invoke("devices").stdout.splitlines()[1].split()[:5]
+
+
+@pytest.mark.parametrize(
+    ("what", "type_", "known"),
+    [("suites", "suite", "timm"), ("models", "model", "lcnet_050"), ("devices", "device", "cpu")],
+)
+def test_json(what, type_, known):
+    """As JSON, each line carries schema, type and name."""
+    lines = [json.loads(line) for line in invoke(what, "--json").stdout.splitlines()]
+
+    assert {(1, type_)} == {(line["schema"], line["type"]) for line in lines}
+    assert known in [line["name"] for line in lines]
+
+
+@pytest.fixture
+def database(tmp_path):
+    return f"sqlite:///{tmp_path}/bench.db"
+
+
+def test_no_runs(database):
+    """An empty database says how runs come into it."""
+    assert "No runs" in invoke("runs", "--database", database).stdout
+    assert "" == invoke("runs", "--database", database, "--json").stdout
+
+
+def test_runs(database):
+    """Runs come newest first, with how they ended and how many passed; --limit says what it leaves out."""
+    store = Store.connect(database)
+    older, newer = (
+        factory.make_run(
+            2, id=f"0194a3f2-1111-7000-8000-00000000000{n}", at=factory.BEGIN + n * factory.timedelta(days=1)
+        )
+        for n in (1, 2)
+    )
+    for run in (older, newer):
+        store.open(run)
+        store.record(factory.make_record(run.plan[0].case, run_id=run.id))
+    store.close(factory.make_end(older.id))
+
+    lines = invoke("runs", "--database", database).stdout.splitlines()
+
+    assert [newer.id, older.id] == [line.split()[0] for line in lines[1:]]
+    assert "finished" in lines[2]
+    assert "1 of 2" in lines[2]
+    lines = invoke("runs", "--database", database, "--limit", "1").stdout.splitlines()
+    assert "1 of 2 runs; --limit 2 shows all." == lines[-1]
+    found = [json.loads(line) for line in invoke("runs", "--database", database, "--json").stdout.splitlines()]
+    assert [(1, "listed_run", newer.id), (1, "listed_run", older.id)] == [
+        (line["schema"], line["type"], line["id"]) for line in found
+    ]

@@ -1,0 +1,250 @@
+"""`bench run`: every option changes what is run and is seen in the record, or is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import main
+from harness.journal import replay
+from harness.record import CompileScope, Mode, Outcome, Precision, Record, Reference, Run, StopReason
+
+QUICK = ["run", "--suite", "toy", "--model", "mlp", "--mode", "inference", "--backend", "eager", "--max-seconds", "0.2"]
+
+
+class Bench:
+    """Runs `bench` in an empty folder and reads what it left."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.code = 0
+        self.out = self.err = ""
+
+    def __call__(self, *args: str) -> Bench:
+        self._capsys.readouterr()
+        self.code = main.run(args)
+        self.out, self.err = self._capsys.readouterr()
+        return self
+
+    @property
+    def journal(self) -> Path:
+        return max(Path("runs").glob("*.jsonl"))
+
+    @property
+    def run(self) -> Run:
+        return replay(self.journal).run
+
+    @property
+    def records(self) -> list[Record]:
+        return list(replay(self.journal).records.values())
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    monkeypatch.chdir(tmp_path)
+    return Bench(capsys)
+
+
+def _compile(record: Record) -> Any:
+    assert record.compile is not None, record.text
+    return record.compile
+
+
+OBSERVED: dict[str, tuple[list[str], Callable[[Record], object], object]] = {
+    "fp32": (["--fp32"], lambda r: (r.case.precision, r.observed.parameter_dtypes), (Precision.FP32, ("float32",))),
+    "amp": (["--amp"], lambda r: (r.case.amp_dtype, r.observed.autocast_dtype), ("bfloat16", "bfloat16")),
+    "bf16": (["--bf16"], lambda r: (r.observed.parameter_dtypes, r.observed.output_dtypes), (("bfloat16",),) * 2),
+    "fp16": (["--fp16"], lambda r: (r.observed.parameter_dtypes, r.observed.output_dtypes), (("float16",),) * 2),
+    "mode": (["--mode", "training"], lambda r: (r.observed.training, r.observed.grad), (True, True)),
+    "backend eager": (["--backend", "eager"], lambda r: _compile(r).compiled_by, "dynamo"),
+    "backend aot_eager": (["--backend", "aot_eager"], lambda r: _compile(r).compiled_by, "aot_autograd"),
+    "compile scope module": ([], lambda r: _compile(r).frames[0].file.endswith("harness/worker/step.py"), False),
+    "compile scope step": (
+        ["--compile-scope", "step"],
+        lambda r: _compile(r).frames[0].file.endswith("harness/worker/step.py"),
+        True,
+    ),
+    "optimizer none": (["--mode", "training"], lambda r: r.observed.parameters_changed, None),
+    "optimizer sgd": (["--mode", "training", "--optimizer", "sgd"], lambda r: r.observed.parameters_changed, True),
+    "optimizer adam": (["--mode", "training", "--optimizer", "adam"], lambda r: r.observed.parameters_changed, True),
+    "static": ([], lambda r: _compile(r).frames[0].symbols, 0),
+    "dynamic": (["--dynamic"], lambda r: _compile(r).frames[0].symbols > 0, True),
+    "deterministic": (["--deterministic"], lambda r: r.observed.deterministic, True),
+    "not deterministic": ([], lambda r: r.observed.deterministic, False),
+    "device": (["--device", "cpu"], lambda r: (r.case.device, r.observed.device_type), ("cpu", "cpu")),
+    "batch size": (["--batch-size", "3"], lambda r: (r.case.batch_size, r.observed.batch_size), (3, 3)),
+    "timeout": (["--timeout", "0.05"], lambda r: r.outcome, Outcome.TIMEOUT),
+    "precision target": (
+        ["--precision-target", "0.9", "--max-seconds", "20"],
+        lambda r: r.timing and r.timing.stop_reason,
+        StopReason.PRECISE,
+    ),
+    "max seconds": (
+        ["--precision-target", "0.000001", "--max-seconds", "0.05"],
+        lambda r: r.timing and r.timing.stop_reason,
+        StopReason.TIME_CAP,
+    ),
+    "only accuracy": (["--only-accuracy"], lambda r: (r.timing, r.accuracy is not None), (None, True)),
+    "only performance": (
+        ["--only-performance"],
+        lambda r: (r.accuracy and r.accuracy.reference, r.timing is not None),
+        (Reference.NONE, True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "seen", "expected"), OBSERVED.values(), ids=OBSERVED)
+def test_option_is_observed(
+    bench: Bench, options: list[str], seen: Callable[[Record], object], expected: object
+) -> None:
+    """What an option asks for is seen in what the worker observed, beside the case."""
+    bench(*QUICK, *options)
+
+    assert [seen(record) for record in bench.records] == [expected], bench.records[0].text
+
+
+@pytest.mark.inductor
+def test_compile_mode_is_observed(bench: Bench) -> None:
+    """The settings of a compile mode are those that inductor compiled with."""
+    bench(*QUICK[:-4], "--compile-mode", "max-autotune-no-cudagraphs", "--only-accuracy")
+
+    assert _compile(bench.records[0]).options["max_autotune"] == "True"
+
+
+SELECTED: dict[str, tuple[list[str], list[str]]] = {
+    "suite": (["--suite", "toy", "--mode", "inference"], ["mlp", "conv", "attention"]),
+    "model": (["--suite", "toy", "--model", "c*", "--mode", "inference"], ["conv"]),
+    "exclude": (["--suite", "toy", "--exclude", "c*", "--mode", "inference"], ["mlp", "attention"]),
+    "limit": (["--suite", "toy", "--limit", "1"], ["mlp"]),
+    "tier": (["--suite", "timm", "--tier", "quick"], ["lcnet_050", "regnety_002", "mobilenetv2_100"]),
+    "shard": (["--suite", "toy", "--mode", "inference", "--shard", "2/2"], ["conv"]),
+}
+
+
+@pytest.mark.parametrize(("options", "models"), SELECTED.values(), ids=SELECTED)
+def test_option_selects(bench: Bench, options: list[str], models: list[str]) -> None:
+    """What an option leaves out is not in the plan."""
+    assert bench("plan", *options, "--json").code == 0
+
+    assert [json.loads(line)["case"]["model"] for line in bench.out.splitlines() if "case" in json.loads(line)] == models
+
+
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "no suite": ([], "Name a suite"),
+    "suite": (["--suite", "tou"], "Close: toy"),
+    "model": (["--suite", "toy", "--model", "mpl"], "mlp"),
+    "tier": (["--suite", "toy", "--tier", "quik"], "quick"),
+    "tf32": (["--suite", "toy", "--tf32"], "NVIDIA"),
+    "backend": (["--suite", "toy", "--backend", "inductr"], "Close: inductor"),
+    "compile mode": (["--suite", "toy", "--compile-mode", "max"], "max-autotune"),
+    "compile mode of another backend": (["--suite", "toy", "--backend", "eager", "--compile-mode", "lite"], "inductor"),
+    "compile scope": (["--suite", "toy", "--compile-scope", "all"], "module"),
+    "optimizer": (["--suite", "toy", "--optimizer", "lion"], "adam"),
+    "optimizer in inference": (["--suite", "toy", "--mode", "inference", "--optimizer", "sgd"], "training"),
+    "device": (["--suite", "toy", "--device", "a10"], "bench list devices"),
+    "batch size": (["--suite", "toy", "--batch-size", "0"], "above 0"),
+    "timeout": (["--suite", "toy", "--timeout", "-1"], "above 0"),
+    "shard": (["--suite", "toy", "--shard", "3/2"], "1 to 2"),
+    "precision target": (["--suite", "toy", "--precision-target", "0"], "between 0 and 1"),
+    "max seconds": (["--suite", "toy", "--max-seconds", "0"], "above 0"),
+    "both onlys": (["--suite", "toy", "--only-accuracy", "--only-performance"], "exclude each other"),
+    "resume with a selection": (["--suite", "toy", "--resume", "latest"], "leave out"),
+    "resume nothing": (["--resume", "latest"], "Start one"),
+    "database": (["--suite", "toy", "--database", "nonsense"], "atabase"),
+    "unknown option": (["--siute", "toy"], "--suite"),
+    "unknown mode": (["--suite", "toy", "--mode", "train"], "training"),
+}
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED.values(), ids=REFUSED)
+def test_option_is_refused(bench: Bench, options: list[str], said: str) -> None:
+    """What cannot be done is refused in one sentence that helps, before anything is measured."""
+    assert bench("run", *options).code in (1, 2)
+
+    assert said in bench.err
+    assert "Traceback" not in bench.err
+    assert not Path("runs").exists() or not list(Path("runs").iterdir())
+
+
+def test_database(bench: Bench, tmp_path: Path) -> None:
+    """`--database` says where results go; nothing is left at the default place."""
+    bench(*QUICK, "--only-accuracy", "--database", f"sqlite:///{tmp_path}/other.db")
+
+    assert (tmp_path / "other.db").exists()
+    assert not (tmp_path / "bench.db").exists()
+
+
+def test_json(bench: Bench) -> None:
+    """With `--json` every line of stdout is an object with schema and type, and no number is NaN."""
+    bench(*QUICK, "--json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    lines = [json.loads(line, parse_constant=refuse) for line in bench.out.splitlines()]
+    assert [line["type"] for line in lines] == ["run", "record", "end", "summary"]
+    assert all(line["schema"] == 1 for line in lines)
+
+
+def test_text(bench: Bench) -> None:
+    """The text names pass rate, geometric mean with its interval, and where the records are."""
+    bench(*QUICK)
+
+    assert bench.code == 0
+    assert "toy inference fp32 eager: 1 of 1 passed (100%)" in bench.out
+    assert "of 1 models, within one launch" in bench.out
+    assert str(bench.journal) in bench.out
+
+
+def test_unchecked_is_no_pass(bench: Bench) -> None:
+    """Timed without a check, a model is not counted as passed."""
+    bench(*QUICK, "--only-performance")
+
+    assert "0 of 1 passed" in bench.out
+    assert "1 not checked" in bench.out
+
+
+def test_emulated_has_no_mean(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the machine emulates the precision, there is no geometric mean, and the reason is said."""
+    bench(*QUICK, "--fp16")
+    if not bench.records[0].observed.emulated:
+        pytest.skip("this machine has instructions for float16")
+
+    assert "geometric mean: none (1 emulated)" in bench.out
+
+
+def test_nothing_passed(bench: Bench, tmp_path: Path) -> None:
+    """When nothing passed the exit code is 4, and the failure is told with its cause."""
+    model = tmp_path / "broken.py"
+    model.write_text("def build():\n    raise ValueError('no such weights')\n\ndef inputs():\n    return (), {}\n")
+
+    assert bench("run", "--suite", str(model), "--mode", "inference", "--backend", "eager").code == 4
+    assert "model_fail_to_load" in bench.out
+    assert "no such weights" in bench.out
+
+
+def test_resume_of_a_finished_run(bench: Bench) -> None:
+    """Resuming a finished run measures nothing and says the same again."""
+    bench(*QUICK)
+    before = bench.journal.read_text().count('"type":"record"')
+
+    assert bench("run", "--resume", "latest").code == 0
+    assert bench.journal.read_text().count('"type":"record"') == before
+    assert "1 of 1 passed" in bench.out
+
+
+def test_modes(bench: Bench) -> None:
+    """Without `--mode` both modes are planned."""
+    bench("plan", "--suite", "toy", "--model", "mlp", "--json")
+
+    lines = [json.loads(line) for line in bench.out.splitlines()]
+    assert [line["case"]["mode"] for line in lines if "case" in line] == [Mode.INFERENCE, Mode.TRAINING]
+
+
+def test_compile_scope_words() -> None:
+    """The scopes are those of the glossary."""
+    assert [scope.value for scope in CompileScope] == ["module", "step"]

@@ -1,0 +1,347 @@
+"""A plan follows from what is asked for, and nothing that is asked for is passed over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import config
+from harness.errors import UsageError
+from harness.plan import BOTH, Matrix, matches, parse_shard, plan, tolerance
+from harness.record import CompileScope, DeviceProfile, OptimizerKind
+from suites.spec import Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+
+CPU = DeviceProfile(name="cpu", kind="cpu", batch_divisor=32, timeout_s=100.0)
+NAMES = ("resnet18", "wide_resnet18", "resnet18.a1_in1k", "resnet180", "alexnet")
+
+
+def entry(name, **fields):
+    return ModelSpec(name=name, **{"batch": {"inference": 128, "training": 64}, **fields})
+
+
+def suite(*models, name="nets", **fields):
+    values = {"tolerance": {"inference": 1e-3, "training": 1e-2}, "tiers": {}, **fields}
+    return SuiteSpec(name=name, about="", module=f"suites.{name}", models=models, **values)
+
+
+NETS = suite(
+    *(entry(name, parameters=100 - place) for place, name in enumerate(NAMES)),
+    tiers={"quick": Tier(models=NAMES[:3], modes=(Mode.INFERENCE,), reduced_precision=NAMES[:1])},
+)
+
+
+def planned(suites=NETS, profile=CPU, **asked):
+    suites = [suites] if isinstance(suites, SuiteSpec) else suites
+    return plan(Matrix(suites=tuple(each.name for each in suites), **asked), suites, profile)
+
+
+def names(*args, **asked):
+    return [each.case.model for each in planned(*args, **{"modes": (Mode.INFERENCE,), **asked})]
+
+
+def test_plain_plan():
+    """Without options every model runs in both modes, in FP32, compiled by inductor."""
+    cases = [each.case for each in planned()]
+
+    assert 2 * len(NAMES) == len(cases)
+    assert {*BOTH} == {each.mode for each in cases}
+    assert {(Precision.FP32, "inductor", "default")} == {(c.precision, c.backend, c.compile_mode) for c in cases}
+    assert len(cases) == len({each.id for each in cases})
+
+
+def test_order():
+    """The smallest model first; all of FP32 before anything else; unknown sizes last, as in the file."""
+    nets = suite(entry("unknown_b"), entry("big", parameters=9), entry("small", parameters=1), entry("unknown_a"))
+
+    cases = [each.case for each in planned(nets, precisions=(Precision.AMP, Precision.FP32))]
+
+    order = ["small", "small", "big", "big", "unknown_b", "unknown_b", "unknown_a", "unknown_a"]
+    assert order * 2 == [each.model for each in cases]
+    assert [Precision.FP32] * 8 + [Precision.AMP] * 8 == [each.precision for each in cases]
+    assert [*BOTH] * 8 == [each.mode for each in cases]
+
+
+def test_suites_keep_their_order():
+    """Suites run one after the other, as they were named."""
+    other = suite(entry("tiny", parameters=1), name="other")
+
+    assert ["nets"] * 5 + ["other"] == [p.case.suite for p in planned([NETS, other], modes=(Mode.INFERENCE,))]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        (("resnet18",), {"resnet18"}),
+        (("*resnet18*",), {"resnet18", "wide_resnet18", "resnet18.a1_in1k", "resnet180"}),
+        (("resnet18?",), {"resnet180"}),
+        (("resnet18", "alex*"), {"resnet18", "alexnet"}),
+        (("nets/alexnet",), {"alexnet"}),
+        (("nets/*18",), {"resnet18", "wide_resnet18"}),
+    ],
+)
+def test_choice_of_models(patterns, chosen):
+    """A plain name is the whole name; parts are written as globs; the suite may stand in front."""
+    assert chosen == {*names(models=patterns)}
+    assert {*NAMES} - chosen == {*names(excludes=patterns)}
+
+
+def test_globs_tell_case():
+    """Capitals count, on every system."""
+    assert not matches("Res*", "nets", "resnet18")
+
+
+def test_names_with_brackets():
+    """A name that looks like a glob is found by its exact spelling."""
+    assert matches("a[1]", "nets", "a[1]")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"models": ("resnet81",)}, r"--model resnet81: no such model in nets\. Close: .*resnet18"),
+        ({"models": ("resnet",)}, r"'\*resnet\*' finds 4\. See `bench list models --suite nets`"),
+        ({"models": ("resnet18", "nothing*")}, r"--model nothing\*: no such model"),
+        ({"excludes": ("alexnt",)}, r"--exclude alexnt: no such model in nets\. Close: alexnet"),
+        ({"models": ("net/alexnet",)}, r"Close: nets/alexnet"),
+        ({"tier": "quik"}, r"Suite nets has no tier 'quik'\. Close: quick\. It has: quick\."),
+        ({"tier": "quick", "models": ("alexnet",)}, r"--model alexnet: not in tier quick"),
+        ({"models": ("alexnet",), "excludes": ("alex*",)}, r"--exclude alex\* removes every model"),
+        ({"excludes": ("*",)}, r"--exclude \* removes every model"),
+        (
+            {"tier": "quick", "models": ("resnet18.a1_in1k",), "precisions": (Precision.AMP,)},
+            r"--amp: tier quick runs none of these models in it",
+        ),
+        (
+            {"tier": "quick", "excludes": ("resnet18",), "precisions": (Precision.FP32, Precision.BF16)},
+            r"--bf16: tier quick runs none",
+        ),
+        ({"tf32": True}, r"--tf32 needs an NVIDIA GPU, and device cpu is a CPU"),
+        ({"tf32": True, "precisions": (Precision.FP32, Precision.AMP)}, r"--tf32 .* cannot go with --amp"),
+        ({"tf32": True, "precisions": (Precision.BF16, Precision.FP16)}, r"cannot go with --bf16 --fp16"),
+        ({"optimizer": OptimizerKind.SGD, "modes": (Mode.INFERENCE,)}, r"--optimizer changes only training"),
+        ({"optimizer": OptimizerKind.SGD, "tier": "quick"}, r"--optimizer changes only training"),
+        (
+            {"compile_mode": "max-autotune", "backend": "eager"},
+            r"--compile-mode .* only the inductor backend, not eager",
+        ),
+        ({"limit": 0}, r"--limit 0: must be above 0"),
+        ({"batch_size": -1}, r"--batch-size -1: must be above 0"),
+        ({"timeout_s": 0.0}, r"--timeout 0.0: must be above 0"),
+        ({"timeout_s": float("nan")}, r"--timeout nan: must be above 0"),
+        ({"timeout_s": float("inf")}, r"--timeout inf: must be above 0, and finite"),
+        ({"precisions": ()}, r"No precision is named"),
+        ({"shard": (11, 11)}, r"--shard 11/11: nothing is left, as the whole plan holds 10 cases"),
+        ({"shard": (0, 2)}, r"numbered 1 to 2"),
+    ],
+)
+def test_refusals(asked, message):
+    """What is unknown, contradicts itself or leaves nothing is refused with the way out."""
+    with pytest.raises(UsageError, match=message):
+        planned(**asked)
+
+
+def test_suite_without_models():
+    """An empty suite is no plan."""
+    with pytest.raises(UsageError, match="suite empty holds no model"):
+        planned(suite(name="empty"))
+
+
+def test_tier():
+    """A tier names its models, its modes, and those of its models that run in reduced precision."""
+    cases = [each.case for each in planned(tier="quick", precisions=(Precision.FP32, Precision.AMP))]
+
+    assert [*reversed(NAMES[:3]), NAMES[0]] == [each.model for each in cases]
+    assert [Precision.FP32] * 3 + [Precision.AMP] == [each.precision for each in cases]
+    assert {Mode.INFERENCE} == {each.mode for each in cases}
+
+
+def test_mode_wins_over_tier():
+    """A mode that is asked for takes the place of the tier's."""
+    assert {Mode.TRAINING} == {p.case.mode for p in planned(tier="quick", modes=(Mode.TRAINING,))}
+
+
+def test_quick_tier_of_the_published_models():
+    """The first look is four cases: three models in FP32, the smallest also in AMP."""
+    cases = [
+        each.case
+        for each in plan(
+            Matrix(suites=("timm",), tier="quick", precisions=(Precision.FP32, Precision.AMP)),
+            [config.suite("timm")],
+            config.device("cpu"),
+        )
+    ]
+
+    assert ["lcnet_050", "regnety_002", "mobilenetv2_100", "lcnet_050"] == [each.model for each in cases]
+    assert [None, None, None, "bfloat16"] == [each.amp_dtype for each in cases]
+
+
+@pytest.mark.parametrize(
+    ("fields", "mode", "asked", "expected"),
+    [
+        ({}, Mode.INFERENCE, None, 4),
+        ({}, Mode.TRAINING, None, 2),
+        ({"batch": {"inference": 100}}, Mode.INFERENCE, None, 3),
+        ({"batch": {"inference": 8}}, Mode.INFERENCE, None, 1),
+        ({"batch": {"inference": 8}}, Mode.TRAINING, None, None),
+        ({"batch": {}}, Mode.INFERENCE, None, None),
+        ({"batch": {}}, Mode.INFERENCE, 5, 5),
+        ({}, Mode.INFERENCE, 7, 7),
+    ],
+)
+def test_batch_size(fields, mode, asked, expected):
+    """A list's batch is divided by the device's divisor, rounded down, at least 1; what is asked for is not divided."""
+    cases = planned(suite(entry("net", **fields)), batch_size=asked, modes=(mode,))
+
+    assert expected == cases[0].case.batch_size
+
+
+@pytest.mark.parametrize(
+    ("accuracy_batch", "asked", "expected"),
+    [(None, None, None), (2, None, 2), (4, None, None), (8, None, None), (8, 16, 8)],
+)
+def test_accuracy_batch(accuracy_batch, asked, expected):
+    """A smaller batch for the check is planned only where it is smaller."""
+    nets = suite(entry("net", accuracy_batch=accuracy_batch))
+
+    assert expected == planned(nets, batch_size=asked, modes=(Mode.INFERENCE,))[0].accuracy_batch
+
+
+@pytest.mark.parametrize(
+    ("of_model", "of_suite", "expected"),
+    [
+        ({}, {}, 1e-3),
+        ({}, {"amp": 0.3}, 0.3),
+        ({}, {"bf16": 0.3}, 1e-3),
+        ({"inference": 0.1}, {"amp": 0.3}, 0.1),
+        ({"amp": 0.2, "inference": 0.1}, {"amp": 0.3}, 0.2),
+        ({"training": 0.1}, {}, 1e-3),
+    ],
+)
+def test_tolerance(of_model, of_suite, expected):
+    """The model's before the suite's; in each, the precision's before the mode's."""
+    nets = suite(entry("net", tolerance=of_model), tolerance={"inference": 1e-3, "training": 1e-2, **of_suite})
+
+    assert expected == tolerance(nets, nets.models[0], Mode.INFERENCE, Precision.AMP)
+
+
+def test_tolerance_of_nothing():
+    """A suite that says nothing about a mode is refused."""
+    with pytest.raises(UsageError, match="Suite nets gives no tolerance for training"):
+        planned(suite(entry("net"), tolerance={"inference": 1e-3}))
+
+
+@pytest.mark.parametrize(
+    ("condition", "skipped"),
+    [
+        ({}, 4),
+        ({"device": "cpu"}, 4),
+        ({"device": "gpu"}, 0),
+        ({"mode": "training"}, 2),
+        ({"precision": "amp"}, 2),
+        ({"precision": "amp", "mode": "training"}, 1),
+    ],
+)
+def test_skips_keep_their_place(condition, skipped):
+    """Skipped cases stay in the plan with the reason; a condition that is not given holds for all."""
+    nets = suite(entry("net", skip=(Skip(why="too slow", **condition),)))
+
+    cases = planned(nets, precisions=(Precision.FP32, Precision.AMP))
+
+    assert 4 == len(cases)
+    assert ["too slow"] * skipped == [each.skip for each in cases if each.skip]
+
+
+def test_skip_by_kind_of_device():
+    """A skip's device may be a profile or a kind of device."""
+    nets = suite(entry("net", skip=(Skip(why="no", device="cpu"),)))
+
+    assert all(each.skip for each in planned(nets, profile=CPU.model_copy(update={"name": "graviton"})))
+
+
+def test_amp_format_is_the_devices():
+    """Autocast's format comes from the profile, and stands only where there is autocast."""
+    cases = planned(profile=CPU.model_copy(update={"amp_dtype": "float16"}), precisions=tuple(Precision))
+
+    assert {("amp", "float16"), ("fp32", None), ("bf16", None), ("fp16", None)} == {
+        (each.case.precision.value, each.case.amp_dtype) for each in cases
+    }
+
+
+def test_optimizer_belongs_to_training():
+    """In a plan of both modes, the optimizer stands in the training cases alone."""
+    cases = [each.case for each in planned(optimizer=OptimizerKind.ADAM)]
+
+    assert {(Mode.INFERENCE, OptimizerKind.NONE), (Mode.TRAINING, OptimizerKind.ADAM)} == {
+        (each.mode, each.optimizer) for each in cases
+    }
+
+
+OTHER = {
+    "suites": ("other",),
+    "models": ("alexnet",),
+    "excludes": ("alexnet",),
+    "tier": "quick",
+    "limit": 1,
+    "modes": (Mode.TRAINING,),
+    "precisions": (Precision.FP16,),
+    "tf32": True,
+    "backend": "eager",
+    "compile_mode": "reduce-overhead",
+    "compile_scope": CompileScope.STEP,
+    "optimizer": OptimizerKind.SGD,
+    "dynamic": True,
+    "deterministic": True,
+    "batch_size": 3,
+    "timeout_s": 5.0,
+    "shard": (1, 2),
+}
+
+
+@pytest.mark.parametrize("name", Matrix.__dataclass_fields__)
+def test_no_option_is_ignored(name):
+    """Each option by itself changes the plan, or is refused."""
+    other = suite(entry("tiny"), name="other")
+    asked = replace(Matrix(suites=("nets",)), **{name: OTHER[name]})
+    try:
+        changed = plan(asked, [other if name == "suites" else NETS], CPU)
+    except UsageError:
+        assert "tf32" == name
+        return
+
+    assert planned() != changed
+
+
+@given(count=st.integers(1, 10))
+def test_shards_are_disjoint_and_complete(count):
+    """The parts of a plan together are the plan, each case once, in the order of the plan."""
+    whole = planned()
+
+    parts = [planned(shard=(index, count)) for index in range(1, count + 1)]
+
+    assert sorted(each.case.id for each in whole) == sorted(each.case.id for part in parts for each in part)
+    assert all(list(part) == [each for each in whole if each in part] for part in parts)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), ("2/4", (2, 4)), ("04/10", (4, 10))])
+def test_parse_shard(text, shard):
+    """The first of n parts is 1/n."""
+    assert shard == parse_shard(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2", "2/", "/4", "a/b", "2/4/6", "-1/4", "1.5/4", " 1/2", "0/4", "5/4", "0/0", "²/4"]
+)
+def test_parse_shard_refuses(text):
+    """Anything else is refused with the way to write it."""
+    with pytest.raises(UsageError, match="--shard"):
+        parse_shard(text)
+
+
+def test_plan_is_pure():
+    """The same question has the same answer, down to the ids."""
+    assert planned() == planned()
+    assert [each.case.id for each in planned()] == [each.case.id for each in planned()]

@@ -13,7 +13,7 @@ import typer
 from bench.options import DATABASE, Database, Json
 from harness.errors import BenchError
 from harness.journal import read
-from harness.record import Line, Run
+from harness.record import JournalLine, Run
 
 app = typer.Typer()
 
@@ -50,7 +50,7 @@ def main(files: Files, database: Database = DATABASE, as_json: Json = False) -> 
         raise BenchError(f"{failed} of {len(files)} files could not be imported, see above.{others}")
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[JournalLine]:
     """Yield the lines of a journal, which begins with its run.
 
     Raises:

@@ -15,7 +15,18 @@ from bench.progress import Progress
 from harness import report
 from harness.errors import BenchError, UsageError, close_to
 from harness.journal import FOLDER, History, Journal, find, replay
-from harness.record import DeviceProfile, EndReason, Measure, Outcome, Planned, Protocol, Run, new_run_id, now
+from harness.record import (
+    DeviceProfile,
+    EndReason,
+    Environment,
+    Measure,
+    Outcome,
+    Planned,
+    Protocol,
+    Run,
+    new_run_id,
+    now,
+)
 from harness.runner import execute, modules
 from harness.sinks import Forwarder
 from harness.summary import summarise
@@ -127,8 +138,8 @@ def _check_compiler(plan: Sequence[Planned], host: Host) -> None:
     for planned in plan:
         case = planned.case
         if case.backend not in host.backends:
-            known = ", ".join(host.backends)
-            raise UsageError(f"--backend {case.backend}: torch lists none.{close_to(case.backend, host.backends)} Known: {known}.")
+            close = close_to(case.backend, host.backends)
+            raise UsageError(f"--backend {case.backend}: torch lists none.{close} Known: {', '.join(host.backends)}.")
         if case.compile_mode not in host.compile_modes:
             known = ", ".join(host.compile_modes)
             raise UsageError(f"--compile-mode {case.compile_mode}: inductor has none. Known: {known}.")
@@ -157,9 +168,11 @@ def _check_same_host(run: Run, host: Host) -> None:
     """Half a run from one machine and half from another would be no run."""
     then, here = run.environment, host.environment
     if (then.hard, then.soft) != (here.hard, here.soft):
-        names = ("host", "cpu", "cores_usable", "memory_bytes", "threads", "method", "versions", "kernel", "compiler", "python")
-        changed = [name for name in names if getattr(then, name) != getattr(here, name)] or ["the machine"]
-        raise BenchError(f"run {run.id} was begun in another environment ({', '.join(changed)} changed). Start a new run.")
+        mattering = set(Environment.model_fields) - {"load_average", "harness_commit", "hash_seed"}
+        changed = sorted(name for name in mattering if getattr(then, name) != getattr(here, name))
+        raise BenchError(
+            f"run {run.id} was begun in another environment ({', '.join(changed)} changed). Start a new run."
+        )
 
 
 def _last_words(run: Run, progress: Progress, reason: EndReason, journal: Journal, as_json: bool) -> None:

@@ -184,6 +184,7 @@ def _lay_out(figure: go.Figure, results: Sequence[Result], reach: float, colours
     edge = math.log10(reach)
     ticks = [tick for tick in (_TICKS if reach <= 4 else _WIDE_TICKS) if 1 / reach <= tick <= reach]
     figure.update_layout(
+        template=go.layout.Template(),  # plotly's own has twenty colours and says nothing that is not said here
         height=110 + ROW_PX * max(1, len(results)),
         margin={"l": 8, "r": 16, "t": 62, "b": 40},
         paper_bgcolor="rgba(0,0,0,0)",

@@ -6,6 +6,7 @@ torn last line, which readers pass over and the next writer cuts off.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gzip
 import os
@@ -41,7 +42,8 @@ class Journal:
             self._file.close()
             raise BenchError(f"{path}: another process is writing this run. Wait for it, or stop it first.") from None
         except OSError as error:
-            raise BenchError(f"{path}: cannot be written: {error.strerror}. Choose another working directory.") from None
+            reason = error.strerror
+            raise BenchError(f"{path}: cannot be written: {reason}. Choose another working directory.") from None
         self._cut_torn_line()
 
     def write(self, line: JournalLine) -> None:
@@ -76,10 +78,8 @@ class Journal:
         self._file.truncate(whole)
 
     def _undo(self, end: int) -> None:
-        try:
-            self._file.close()  # drops what the failed flush still holds; may fail for the same reason
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):  # closing drops what the failed flush still holds, or fails like it
+            self._file.close()
         os.truncate(self.path, end)
 
 
@@ -173,4 +173,5 @@ def find(run: str, folder: Path = FOLDER) -> Path:
         return fits[0]
     if not fits:
         raise UsageError(f"no run {run!r} in {folder}/.{close_to(run, known)} `latest` is the newest.")
-    raise UsageError(f"{run!r} fits {len(fits)} runs in {folder}/: {', '.join(p.stem for p in fits[:4])}. Give more of it.")
+    some = ", ".join(path.stem for path in fits[:4])
+    raise UsageError(f"{run!r} fits {len(fits)} runs in {folder}/: {some}. Give more of it.")

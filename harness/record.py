@@ -194,7 +194,14 @@ class Environment(Frozen):
     @property
     def soft(self) -> str:
         """Fingerprint of what is shown as a mark on a series: software versions, kernel, governor."""
-        parts = (sorted(self.versions.items()), self.torch_commit, self.compiler, self.kernel, self.governor, self.python)
+        parts = (
+            sorted(self.versions.items()),
+            self.torch_commit,
+            self.compiler,
+            self.kernel,
+            self.governor,
+            self.python,
+        )
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

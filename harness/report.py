@@ -21,7 +21,7 @@ def headline(run: Run) -> str:
 
 def record_line(record: Record, width: int = 0) -> str:
     """Return the line of one result; `width` is that of the longest case name in the run."""
-    return f"  {str(record.case):<{width}}   {verdict(record)}".rstrip()
+    return f"  {record.case!s:<{width}}   {verdict(record)}".rstrip()
 
 
 def verdict(record: Record) -> str:

@@ -286,5 +286,3 @@ def _kernel_kills() -> int:
     except OSError:
         pass
     return 0
-
-

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from harness.errors import BenchError
-from harness.record import Line, Record, Run, RunEnd, Stage, Start, now
+from harness.record import JournalLine, Record, Run, RunEnd, Stage, Start, now
 from harness.record import Planned as PlannedCase
 from server import db, rows
 from server.summaries import skipped_record, summary_row
@@ -107,7 +107,7 @@ class Store:
         with self._write() as writer:
             return writer.keep(record)
 
-    def replay(self, lines: Iterable[Line]) -> Replayed:
+    def replay(self, lines: Iterable[JournalLine]) -> Replayed:
         """Store a journal in one transaction: all of it, or nothing when a line is bad."""
         runs: list[str] = []
         kept: list[Kept] = []

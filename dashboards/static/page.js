@@ -72,6 +72,7 @@ function renewPart(old, fresh) {
 
 function renew(text) {
   const page = new DOMParser().parseFromString(text, "text/html");
+  const state = page.querySelector("[data-state]")?.dataset.state; // asked first: parts move from that page to this
   page.querySelectorAll("[data-part]").forEach((fresh) => {
     const old = document.querySelector(`[data-part="${CSS.escape(fresh.dataset.part)}"]`);
     if (old) renewPart(old, fresh);
@@ -79,7 +80,7 @@ function renew(text) {
   const rows = document.querySelector("[data-rows]");
   const freshRows = page.querySelector("[data-rows]");
   if (rows && freshRows) renewRows(rows, freshRows);
-  return page.querySelector("[data-state]")?.dataset.state;
+  return state;
 }
 
 function follow(main) {

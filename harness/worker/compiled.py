@@ -166,9 +166,16 @@ def _breaks() -> tuple[GraphBreak, ...]:
         frame = reason.user_stack[-1] if reason.user_stack else None
         where = f"{frame.filename}:{frame.lineno}" if frame else None
         ours = bool(frame and frame.filename.startswith(_HARNESS))
-        key = (reason.reason.strip().splitlines()[0][:300], where, ours)
+        key = (_words(reason.reason), where, ours)
         seen[key] = seen.get(key, 0) + 1
     return tuple(GraphBreak(reason=r, where=w, ours=o, count=n) for (r, w, o), n in seen.items())
+
+
+def _words(reason: str) -> str:
+    """Return the compiler's headline with its explanation, without hints and links."""
+    lines = [line.strip() for line in reason.strip().splitlines()]
+    told = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
+    return ". ".join([*lines[:1], *told])[:500]
 
 
 def _frame(metrics: Any) -> Frame:
@@ -196,7 +203,7 @@ def _shapes(text: str | None) -> list[list[object]]:
 
 @contextmanager
 def _watching_options(mode: str) -> Iterator[dict[str, str]]:
-    """Yield a dict that fills with the settings that `mode` stands for, as inductor has them while it generates code."""
+    """Yield a dict that fills with the settings of `mode`, as inductor has them while it generates code."""
     names = torch._inductor.list_mode_options()[mode]
     seen: dict[str, str] = {}
     original = GraphLowering.compile_to_module

@@ -20,9 +20,10 @@ from harness.worker.observe import emulated_formats
 _PACKAGES = ("torch", "torchvision", "timm", "transformers", "numpy", "triton", "compile-bench")
 
 _TELLING_FLAGS = (
-    "avx2 avx512f avx512_vnni avx512_bf16 avx512_fp16 amx_tile amx_bf16 amx_fp16 amx_int8 fma hypervisor "
-    "asimd asimdhp asimddp sve sve2 bf16 i8mm"
-).split()
+    *("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    *("amx_tile", "amx_bf16", "amx_fp16", "amx_int8", "hypervisor"),
+    *("asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm"),
+)
 """CPU flags that decide on number formats and vector width, on x86 and on Arm."""
 
 

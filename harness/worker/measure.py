@@ -9,7 +9,7 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -70,10 +70,8 @@ def measure(planned: Planned, protocol: Protocol, profile: DeviceProfile, tell: 
         tell: hears of each stage as it begins, with what was found until then.
     """
     notes = _Notes(tell)
-    try:
+    with suppress(_Ended):
         _Measurement(planned, protocol, profile, notes).run()
-    except _Ended:
-        pass
     return notes.findings()
 
 

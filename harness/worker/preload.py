@@ -13,11 +13,9 @@ import numpy  # noqa: F401  (its BLAS starts threads of its own when imported; t
 
 _THREADS_BEFORE = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else None
 
-import torch
-import torch._dynamo
-import torch._inductor.compile_fx
-
-import harness.worker.main
+import torch  # noqa: E402  (counted from here on)
+import torch._dynamo  # noqa: E402
+import torch._inductor.compile_fx  # noqa: E402
 
 PROBLEM: str | None = None
 """Why no child of this process can be trusted, or None."""
@@ -35,7 +33,7 @@ def _import(modules: str) -> str | None:
             f"importing {modules or 'torch'} started threads ({_THREADS_BEFORE} before, {threads} after). "
             "A module that computes while it is imported makes every model hang: move that work into build()."
         )
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return f"importing {modules} touched CUDA: no child could use it. Move that work into build()."
     return None
 

@@ -211,7 +211,8 @@ def clone_tensor(tensor: Tensor) -> Tensor:
     """Return a leaf with the values, strides and `requires_grad` of `tensor` in memory of its own."""
     plain = tensor.detach()
     clone = plain.clone()
-    if tensor.layout == torch.strided and not tensor.is_quantized and clone.stride() != tensor.stride():
+    plainly_strided = tensor.layout == torch.strided and not tensor.is_quantized and not tensor.is_nested
+    if plainly_strided and clone.stride() != tensor.stride():
         extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
         memory = plain.as_strided((extent,), (1,)).clone()
         clone = memory.as_strided(tensor.shape, tensor.stride(), 0).detach()

@@ -130,7 +130,9 @@ def test_option_selects(bench: Bench, options: list[str], models: list[str]) -> 
     """What an option leaves out is not in the plan."""
     assert bench("plan", *options, "--json").code == 0
 
-    assert [json.loads(line)["case"]["model"] for line in bench.out.splitlines() if "case" in json.loads(line)] == models
+    assert [
+        json.loads(line)["case"]["model"] for line in bench.out.splitlines() if "case" in json.loads(line)
+    ] == models
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {

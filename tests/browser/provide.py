@@ -34,7 +34,9 @@ def _of_playwright() -> str | None:
 
 def _try(*command: str) -> bool:
     try:
-        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600).returncode == 0
+        return (
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600).returncode == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
 

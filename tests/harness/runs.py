@@ -23,7 +23,13 @@ GIB = 1 << 30
 
 def make_planned(model: str = "mlp", *, timeout_s: float = 30.0, skip: str | None = None) -> Planned:
     case = Case(
-        suite="toy", model=model, device="cpu", mode=Mode.INFERENCE, precision=Precision.FP32, backend="eager", batch_size=2
+        suite="toy",
+        model=model,
+        device="cpu",
+        mode=Mode.INFERENCE,
+        precision=Precision.FP32,
+        backend="eager",
+        batch_size=2,
     )
     return Planned(
         case=case, spec=ModelSpec(name=model), module="suites.toy", tolerance=1e-4, timeout_s=timeout_s, skip=skip
@@ -37,7 +43,15 @@ def make_run(*planned: Planned) -> Run:
         command="bench run --suite toy",
         profile=DeviceProfile(name="cpu", kind="cpu"),
         environment=Environment(
-            host="h", system="Linux", kernel="6", cpu="c", cores_physical=2, cores_usable=2, memory_bytes=GIB, threads=2, python="3"
+            host="h",
+            system="Linux",
+            kernel="6",
+            cpu="c",
+            cores_physical=2,
+            cores_usable=2,
+            memory_bytes=GIB,
+            threads=2,
+            python="3",
         ),
         protocol=Protocol(memory_limit_bytes=2 * GIB),
         plan=planned or (make_planned(),),

@@ -48,7 +48,7 @@ Measured = Callable[..., list[Record]]
 
 
 @pytest.fixture
-def measured(workers: Workers, tmp_path: Path) -> Iterator[Measured]:
+def measured(workers: Workers, tmp_path: Path) -> Measured:
     def run(
         folder: str,
         *names: str,
@@ -80,7 +80,9 @@ def measured(workers: Workers, tmp_path: Path) -> Iterator[Measured]:
             )
             for spec in suite.models
         ]
-        protocol = Protocol(measure=Measure.ALL if timing else Measure.ACCURACY, max_seconds=max_seconds, memory_limit_bytes=8 << 30)
+        protocol = Protocol(
+            measure=Measure.ALL if timing else Measure.ACCURACY, max_seconds=max_seconds, memory_limit_bytes=8 << 30
+        )
         asked = make_run(*plan).model_copy(update={"protocol": protocol})
         heard = Heard()
         with Journal(tmp_path / f"{asked.id}.jsonl") as journal:
@@ -88,7 +90,7 @@ def measured(workers: Workers, tmp_path: Path) -> Iterator[Measured]:
             execute(History(asked), workers, journal, [heard], Stop())
         return [call for name, call in heard.calls if name == "record"]  # type: ignore[misc]
 
-    yield run
+    return run
 
 
 def expectations() -> Iterator[Any]:

@@ -71,7 +71,10 @@ def test_torn_line(tmp_path: Path) -> None:
         (b"name,speedup\nresnet,1.2\n", "line 1: not JSON"),
         (b"\x00\xff\x80\n\n", "line 1"),
         (b'{"schema":1,"type":"run"}\n', "line 1"),
-        (b'{"schema":99,"type":"start","run_id":"a","case_id":"b","attempt":1,"at":"2026-01-01T00:00:00Z"}\n', "schema"),
+        (
+            b'{"schema":99,"type":"start","run_id":"a","case_id":"b","attempt":1,"at":"2026-01-01T00:00:00Z"}\n',
+            "schema",
+        ),
         (b"[]\n", "line 1"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,12 @@ def workers() -> Workers:
 
 
 @pytest.fixture
-def run_child(workers: Workers, tmp_path: Path) -> Iterator[Callable[..., Record]]:
+def run_child(workers: Workers, tmp_path: Path) -> Callable[..., Record]:
     def run_one(target: Target, *, timeout_s: float = 30.0) -> Record:
         run = make_run(make_planned(timeout_s=timeout_s))
         return run_all(workers, tmp_path, run, target)[0]
 
-    yield run_one
+    return run_one
 
 
 def run_all(workers: Workers, folder: Path, run: Run, target: Target, stop: Stop | None = None) -> list[Record]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import multiprocessing
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -16,16 +15,6 @@ from harness.sinks import Sink
 from harness.stats import geometric_mean
 from server.store import Kept, Store
 from tests.server import factory
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/bench.db"
-
-
-@pytest.fixture
-def store(url: str) -> Store:
-    return Store.connect(url)
 
 
 def rows(url: str, sql: str) -> list[tuple]:

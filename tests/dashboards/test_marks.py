@@ -1,0 +1,52 @@
+"""Signs and letters: colour is never the only carrier."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboards import marks
+from harness.record import Flag, Outcome
+from server.schemas import Estimate, Result, RunState, Status
+
+
+def result(value: float | None, *, half: float = 0.01, valid: bool = True) -> Result:
+    speedup = Estimate(value=value, low=value * (1 - half), high=value * (1 + half)) if value else None
+    return Result(
+        case_id="c", position=0, suite="toy", model="m", configuration_id="k", label="", mode="inference",
+        precision="fp32", batch_size=None, tolerance=0.01, status=Status.PASS, valid=valid, speedup=speedup,
+    )  # fmt: skip
+
+
+def test_everything_has_a_mark():
+    """Each outcome, state and flag has its words, and each status a letter of its own."""
+    assert set(Status) == set(marks.STATUS)
+    assert {outcome.value for outcome in Outcome} <= {status.value for status in Status}
+    assert set(RunState) == set(marks.STATE)
+    assert set(Flag) == set(marks.FLAGS)
+    assert len(Status) == len({mark.letter for mark in marks.STATUS.values()})
+
+
+@pytest.mark.parametrize(
+    ("speedup", "step"),
+    [(0.6, 1), (0.7, 2), (0.85, 3), (0.95, 4), (1.0, 5), (1.05, 6), (1.2, 7), (1.3, 8), (1.6, 9)],
+)
+def test_nine_steps(speedup, step):
+    """Speedups fall into nine steps on a log scale, blue above 1 and orange below."""
+    assert step == marks.step(result(speedup))
+
+
+@pytest.mark.parametrize("ratio", [1.02, 1.11, 1.26, 1.51, 4])
+def test_steps_mirror(ratio):
+    """A ratio and its inverse are equally strong."""
+    assert 10 == marks.step(result(ratio)) + marks.step(result(1 / ratio))
+
+
+def test_grey_means_cannot_tell():
+    """A speedup whose interval contains 1 is grey, however far its value."""
+    assert 5 == marks.step(result(1.6, half=0.5))
+
+
+def test_invalid_has_no_colour():
+    """Times that are not valid, and absent ones, have no colour."""
+    assert marks.step(result(1.6, valid=False)) is None
+    assert marks.step(result(None)) is None

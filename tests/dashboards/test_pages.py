@@ -1,0 +1,238 @@
+"""The pages, as a browser without scripts gets them."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from dashboards.pages import needs_a_look
+from harness.record import Flag, Outcome
+from server.queries import Queries
+from tests.server import factory
+
+PAGES = ("/", "/runs", "/runs/latest", "/methods", "/nowhere", "/runs/nope", "/runs?page=x")
+
+
+def text_of(answer) -> str:
+    """Return what a reader sees: no tags, no data, single spaces."""
+    body = re.sub(r"<script.*?</script>", " ", answer.text, flags=re.S)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+@pytest.mark.parametrize("path", ["/", "/runs"])
+def test_nothing_ran_yet(client, path):
+    """An empty database is answered with the command that fills it."""
+    answer = client.get(path)
+
+    assert 200 == answer.status_code
+    assert "Nothing ran yet" in text_of(answer)
+    assert "bench run --suite toy" in text_of(answer)
+
+
+def test_overview_says_it_in_a_sentence(client, finished):
+    """The overview begins with how many passed, then pass rate and mean per configuration, then what needs a look."""
+    seen = text_of(client.get("/"))
+
+    assert "3 of 5 passed, 2 did not" in seen
+    assert "Geometric mean of 2 models: 1.10× (1.08–1.11)" in seen
+    assert "50 % (15–85) pass : 2 of 4" in seen
+    assert "1 skipped · 0 missing · 0 crashed" in seen
+    assert "Needs a look" in seen
+    assert "no operator aten::foo" in seen
+    assert "compiled is slower: 0.80× (0.79–0.81)" in seen
+
+
+def test_overview_of_a_running_run(client, running):
+    """While a run goes on, the overview says what is done, what is in hand and that figures are partial."""
+    answer = client.get("/")
+
+    assert "1 passed so far, 2 of 3 waiting" in text_of(answer)
+    assert "1 of 3 cases done. Figures below are partial. Now: toy/model_1" in text_of(answer)
+    assert 'data-live="/?part=live"' in answer.text
+
+
+def test_finished_run(client, finished):
+    """The page of a run holds every planned model with its numbers, and its failures by cause."""
+    answer = client.get("/runs/latest")
+    seen = text_of(answer)
+
+    assert "▲ 1.50× (1.48–1.52) n = 20" in seen
+    assert "▼ 0.80× (0.79–0.81) n = 20" in seen
+    assert "✕ R fails to run in compile: no operator aten::foo 2 cases: toy/broken_a" in seen
+    assert "– S skipped" in seen
+    assert "n = 20, emulated" in seen
+    assert 6 == len(re.findall(r'<tr id="row-', answer.text))
+    assert "data-live" not in answer.text
+
+
+def test_running_run(client, running):
+    """A running run shows the case in hand with its stage, and waiting rows; its page asks for news."""
+    answer = client.get(f"/runs/{running.id}")
+    seen = text_of(answer)
+
+    assert "Now: toy/model_1 inference fp32, compile for" in seen
+    assert "▸ G going on" in seen
+    assert "… W waiting" in seen
+    assert f'data-live="/runs/{running.id}?part=live"' in answer.text
+
+
+def test_live_part_is_part_of_the_page(client, running):
+    """What the script asks for is a fragment with the same parts as the page, and no second head."""
+    parts = set(re.findall(r'data-part="([^"]+)"', client.get(f"/runs/{running.id}").text))
+    fragment = client.get(f"/runs/{running.id}?part=live").text
+
+    assert {"head", "summaries", "failures", "chart-0-data"} <= parts
+    assert parts == set(re.findall(r'data-part="([^"]+)"', fragment))
+    assert "<html" not in fragment
+
+
+def test_all_emulated(client, all_emulated):
+    """Where every time is emulated there is no mean, and the page says why."""
+    assert "Geometric mean : none (2 emulated)" in text_of(client.get("/"))
+    assert "none (2 emulated)" in text_of(client.get("/runs/latest"))
+
+
+def test_all_failed(client, all_failed):
+    """Where everything failed the rate is 0 with its interval, and nothing is drawn as a number."""
+    answer = client.get("/runs/latest")
+
+    assert "0 of 3 passed" in text_of(answer)
+    assert "0 % (0–56)" in text_of(answer)
+    assert "0.00×" not in text_of(answer)
+
+
+def test_interrupted_run_says_how_to_go_on(client, store):
+    """Missing cases come with the command that runs them."""
+    store.open(factory.make_run(2))
+    store.close(factory.make_end(reason="interrupted"))
+
+    seen = text_of(client.get("/runs/latest"))
+    assert "0 of 2 cases ran; 2 are missing. To go on: bench run --resume 0194a3f2-1111" in seen
+
+
+def test_sorting_by_links(client, finished):
+    """Each column sorts by a link that the page itself offers; missing values come last in both directions."""
+    body = client.get("/runs/latest").text
+    (link,) = re.findall(rf'href="(/runs/{finished.id}\?sort=-speedup)#', body)
+
+    def models(address):
+        return re.findall(r'<tr id="row-.*?<th scope="row">(\w+)', client.get(address).text, re.S)
+
+    missing = ["broken_a", "broken_b", "never"]
+    assert ["fast", "fast", "slow", *missing] == models(link)
+    assert ["slow", "fast", "fast", *missing] == models(link.replace("=-", "="))
+    assert 'aria-sort="descending"' in client.get(link).text
+
+
+def test_one_configuration_alone(client, finished):
+    """The address can narrow the table to one configuration; what is hidden is counted."""
+    link = re.findall(r'href="(/runs/[^"#]*only=[^"#]*)#', client.get("/runs/latest").text)[-1]
+    answer = client.get(html.unescape(link))
+
+    assert 1 == len(re.findall(r'<tr id="row-', answer.text))
+    assert "5 rows of other configurations are hidden." in text_of(answer)
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'</script><!--"
+
+
+def test_hostile_names_are_inert(client, store):
+    """Markup in a name, a command or an error text is shown as text, in tables, charts and data alike."""
+    case = factory.make_case(HOSTILE)
+    run = factory.make_run([case, factory.make_case("b")], command=HOSTILE, skip={"b": HOSTILE})
+    store.open(run)
+    store.record(factory.make_record(case, Outcome.CRASH, text=HOSTILE))
+    store.close(factory.make_end())
+
+    for path in ("/", "/runs", "/runs/latest", "/runs/latest?part=live", f"/runs/{HOSTILE}", f"/{HOSTILE}"):
+        body = client.get(path).text
+        assert "<script>alert" not in body
+        assert "<img" not in body
+        assert "<!--" not in body
+
+
+def test_hostile_address(client, finished):
+    """Markup in the address never comes back as markup, and unknown parameters change nothing."""
+    body = client.get("/runs/latest", params={"sort": HOSTILE, "only": HOSTILE, "part": HOSTILE}).text
+
+    assert "<script>alert" not in body
+    assert "<img" not in body
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_policy_on_every_page(client, finished, path):
+    """Every page, errors too, forbids everything that is not from here and inline."""
+    headers = client.get(path).headers
+
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert "nosniff" == headers["x-content-type-options"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_have_nothing_inline(client, finished, path):
+    """No page has inline scripts, styles, handlers, or an address elsewhere."""
+    body = client.get(path).text
+
+    assert [] == re.findall(r"<script(?![^>]*(?:src=|application/json))[^>]*>", body)
+    assert [] == re.findall(r'<style|\sstyle="|\son\w+="', body)
+    assert [] == re.findall(r'(?:src|href)="(?:https?:)?//', body)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_is_for_everybody(client, finished, path):
+    """Each page has a language, a title, a skip link, one first heading, and tables with captions and scopes."""
+    body = client.get(path).text
+
+    assert '<html lang="en">' in body
+    assert '<a class="skip" href="#main">' in body
+    assert 1 == len(re.findall("<h1", body))
+    assert len(re.findall("<table", body)) == len(re.findall("<caption", body))
+    assert [] == re.findall(r"<th(?=[\s>])(?![^>]*scope)[^>]*>", body)
+
+
+def test_every_link_leads_somewhere(client, finished):
+    """Each link of each page is answered, and each anchor is there."""
+    for path in ("/", "/runs", "/runs/latest", "/methods"):
+        for link in set(re.findall(r'href="(/[^"]*)"', client.get(path).text)):
+            address, _, anchor = html.unescape(link).partition("#")
+            answer = client.get(address)
+            assert 200 == answer.status_code, link
+            assert not anchor or f'id="{anchor}"' in answer.text, link
+
+
+def test_charts_only_where_they_are_drawn(client, finished):
+    """The large plotting library is loaded on the page of a run alone."""
+    assert ["/runs/latest"] == [path for path in PAGES if "plotly" in client.get(path).text]
+
+
+def test_needs_a_look_is_ordered(store):
+    """Failures come first, then missing cases, then passes that prove little, then slower models."""
+    run = factory.make_run(5)
+    store.open(run)
+    store.record(factory.make_record(run.plan[0].case, speedup=0.9))
+    store.record(factory.make_record(run.plan[1].case, flags=[Flag.INSENSITIVE]))
+    store.record(factory.make_record(run.plan[3].case, Outcome.CRASH, text="signal 11"))
+    store.record(factory.make_record(run.plan[4].case))
+    store.close(factory.make_end())
+
+    looks = needs_a_look(Queries(store._engine).results())
+
+    assert [
+        ("model_3", "signal 11"),
+        ("model_2", "never ran"),
+        ("model_1", "passed, but a wrong answer could go unnoticed"),
+        ("model_0", "compiled is slower: 0.90× (0.89–0.91)"),
+    ] == [(look.result.model, look.why) for look in looks]
+
+
+def test_runs_are_listed(client, finished):
+    """The list of runs gives state, pass rate and the mean of each configuration."""
+    seen = text_of(client.get("/runs"))
+
+    assert "✓ finished" in seen
+    assert "3 of 5 60 % (23–88)" in seen
+    assert "inference amp(bfloat16) none (1 emulated)" in seen

@@ -1,0 +1,1 @@
+"""Modules that a forkserver might be asked to import beforehand."""

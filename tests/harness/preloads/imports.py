@@ -1,0 +1,3 @@
+"""Only imports."""
+
+import torch  # noqa: F401

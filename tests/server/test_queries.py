@@ -1,0 +1,161 @@
+"""What the only reader answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from harness.record import Outcome, Stage
+from harness.stats import wilson
+from server.queries import NotFound, Queries, Sort
+from server.schemas import RunState, Status
+from tests.server import factory
+
+OTHER_ID = "0194a3f2-2222-7000-8000-000000000002"
+
+
+@pytest.fixture
+def queries(store):
+    """A reader whose clock stands ten minutes after the beginning of the runs."""
+    return Queries(store._engine, clock=lambda: factory.BEGIN + timedelta(minutes=2))
+
+
+def silent_for(store, **span) -> Queries:
+    return Queries(store._engine, clock=lambda: factory.BEGIN + timedelta(**span))
+
+
+def test_no_run_yet(queries):
+    """Without any run the answer says how to start one."""
+    assert (0, []) == (queries.count(), queries.runs())
+    with pytest.raises(NotFound, match="Start one: bench run"):
+        queries.run()
+
+
+def test_run_by_prefix_and_latest(store, queries):
+    """A run is found by its id, by any unique prefix, and as `latest`; an ambiguous prefix names what fits."""
+    store.open(factory.make_run(1))
+    store.open(factory.make_run(1, id=OTHER_ID, at=factory.BEGIN + timedelta(seconds=5)))
+
+    assert OTHER_ID == queries.run("latest").id
+    assert factory.RUN_ID == queries.run("0194a3f2-11").id
+    with pytest.raises(NotFound, match=f"fits several runs: {OTHER_ID}, {factory.RUN_ID}"):
+        queries.run("0194")
+    with pytest.raises(NotFound, match="There is no run 'zz'"):
+        queries.run("zz")
+    with pytest.raises(NotFound):
+        queries.run("%")
+
+
+def test_pass_rate_leaves_skipped_out(store, queries):
+    """Pass rate is passed / (planned - skipped) with Wilson's interval; missing and crashed stay in it."""
+    run = factory.make_run(5, skip={"model_4": "no such device"})
+    store.open(run)
+    store.record(factory.make_record(run.plan[0].case))
+    store.record(factory.make_record(run.plan[1].case, Outcome.CRASH))
+    store.close(factory.make_end())
+
+    found = queries.run()
+
+    expected = wilson(1, 4)
+    rate = found.pass_rate
+    assert (1, 4, 0.25, expected.low, expected.high) == (rate.passed, rate.judged, rate.share, rate.low, rate.high)
+    assert (5, 1, 2, 0, 1) == (found.planned, found.skipped, found.missing, found.waiting, found.crashed)
+
+
+def test_waiting_becomes_missing(store):
+    """A planned case without a result is waiting while its run goes on, and missing after."""
+    run = factory.make_run(2)
+    start = factory.make_start(run.plan[0].case)
+    store.open(run)
+    store.start(start)
+
+    going_on = silent_for(store, minutes=1)
+    assert [Status.RUNNING, Status.WAITING] == [result.status for result in going_on.results()]
+    assert (2, 0) == (going_on.run().waiting, going_on.run().missing)
+
+    store.close(factory.make_end(reason="interrupted"))
+    assert [Status.MISSING, Status.MISSING] == [result.status for result in going_on.results()]
+    assert (0, 2) == (going_on.run().waiting, going_on.run().missing)
+
+
+def test_silent_run_is_lost(store):
+    """A run without an end is lost once it was silent for longer than its case in hand may take."""
+    run = factory.make_run(1)
+    store.open(run)
+    store.start(factory.make_start(run.plan[0].case))
+
+    assert RunState.RUNNING == silent_for(store, minutes=14).run().state
+    assert RunState.LOST == silent_for(store, minutes=16).run().state
+
+
+def test_case_in_hand(store):
+    """While a run goes on it says what is in hand and in which stage."""
+    run = factory.make_run(1)
+    start = factory.make_start(run.plan[0].case)
+    store.open(run)
+    store.start(start)
+    store.stage(start, Stage.CHECK)
+
+    (in_hand,) = silent_for(store, minutes=1).run().in_hand
+    assert ("model_0", Stage.CHECK, 600.0) == (in_hand.model, in_hand.stage, in_hand.timeout_s)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_missing_values_sort_last(store, queries, descending):
+    """Results without a value come last in both directions."""
+    run = factory.make_run(4)
+    store.open(run)
+    store.record(factory.make_record(run.plan[1].case, speedup=1.5))
+    store.record(factory.make_record(run.plan[2].case, speedup=0.8))
+    store.record(factory.make_record(run.plan[3].case, Outcome.TIMEOUT))
+
+    order = [result.model for result in queries.results(sort=Sort.SPEEDUP, descending=descending)]
+
+    fast_and_slow = ["model_1", "model_2"] if descending else ["model_2", "model_1"]
+    assert [*fast_and_slow, "model_0", "model_3"] == order
+
+
+def test_result_of_a_failure_has_no_numbers(store, queries):
+    """A failure has its outcome, stage and text, and null for its numbers."""
+    run = factory.make_run(1)
+    store.open(run)
+    store.record(factory.make_record(run.plan[0].case, Outcome.FAIL_TO_RUN, text="no such operator"))
+
+    (result,) = queries.results()
+    assert (Status.FAIL_TO_RUN, Stage.COMPILE, "no such operator") == (result.status, result.stage, result.text)
+    assert [None] * 4 == [result.speedup, result.eager_s, result.compile_wall_s, result.graph_breaks]
+
+
+def test_failures_are_grouped_by_cause(store, queries):
+    """Failures with the same first line are one group, the largest first."""
+    run = factory.make_run(4)
+    store.open(run)
+    for planned, text in zip(run.plan, ("disk", "no operator\nat 0x1", "no operator\nat 0x2", None), strict=True):
+        outcome = Outcome.FAIL_TO_RUN if text else Outcome.PASS
+        store.record(factory.make_record(planned.case, outcome, text=text))
+
+    groups = queries.run().failures
+    assert [("no operator", 2), ("disk", 1)] == [(group.cause, len(group.cases)) for group in groups]
+
+
+def test_runs_come_newest_first(store, queries):
+    """The list of runs begins with the newest and can be paged."""
+    store.open(factory.make_run(1, id=OTHER_ID, at=factory.BEGIN + timedelta(seconds=5)))
+    store.open(factory.make_run(1))
+
+    assert [OTHER_ID, factory.RUN_ID] == [run.id for run in queries.runs()]
+    assert [factory.RUN_ID] == [run.id for run in queries.runs(limit=1, offset=1)]
+
+
+def test_summaries_come_in_the_order_of_the_plan(store, queries):
+    """A run's configurations are listed as planned, with their geometric means."""
+    cases = [factory.make_case(mode=mode, precision=p) for p in ("fp32", "amp") for mode in ("training", "inference")]
+    store.open(factory.make_run(cases))
+    store.record(factory.make_record(cases[0], speedup=1.5))
+
+    summaries = queries.run().summaries
+    assert ["training fp32", "inference fp32", "training amp(bfloat16)", "inference amp(bfloat16)"] == [
+        summary.label for summary in summaries
+    ]
+    assert [1.5, None, None, None] == [summary.speedup and round(summary.speedup.value, 9) for summary in summaries]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from bench import output
 from bench.options import DATABASE, Database, Json
 from harness.errors import BenchError
 from harness.journal import read
@@ -36,8 +36,7 @@ def main(files: Files, database: Database = DATABASE, as_json: Json = False) -> 
             continue
         counts = {"new": replayed.new, "already_there": replayed.known, "superseded": replayed.late}
         if as_json:
-            line = {"schema": 1, "type": "import", "file": str(path), "runs": replayed.runs, **counts}
-            print(json.dumps(line))
+            output.json_line("import", {"file": str(path), "runs": replayed.runs, **counts})
         else:
             runs = ", ".join(run[:8] for run in replayed.runs)
             told = ", ".join(

@@ -96,7 +96,7 @@ def test_containers_lengths_and_keys_must_agree(eager, compiled):
 
 def test_broken_container_is_told_once():
     """What stands below it is not told again leaf by leaf."""
-    accuracy = check({"a": [torch.ones(1)] * 5, "b": 1}, {"a": [torch.ones(1)] * 4, "b": 1})
+    accuracy = check({"a": [[torch.ones(1)]] * 5, "b": 1}, {"a": [[torch.ones(1)]] * 4, "b": 1})
 
     assert ["output.a"] == [leaf.name for leaf in accuracy.failed]
 

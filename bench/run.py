@@ -6,6 +6,8 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -66,23 +68,24 @@ def main(
     port: Port = 8000,
 ) -> None:
     """Measure models, eager against compiled, and keep what was found."""
+    protocol = _protocol(precision_target, max_seconds, only_accuracy, only_performance)
+    if resume is not None and selection != Selection():
+        raise UsageError("--resume takes the plan of its run: leave out the options that choose models and cases.")
     if resume is not None:
-        if selection != Selection():
-            raise UsageError("--resume takes the plan of its run: leave out the options that choose models and cases.")
         path = find(resume)
-        output = _Output(database, as_json, serve, port)
-        with Journal(path) as journal:
+        with _output(database, as_json, serve, port) as output, Journal(path) as journal:
             history = replay(path)
             workers = Workers(modules(history.run.plan))
             _check_same_host(history.run, workers.host(history.run.profile.threads))
             raise typer.Exit(_measure(history, workers, journal, output))
-    protocol = _protocol(precision_target, max_seconds, only_accuracy, only_performance)
     plan, profile = selection.plan(), selection.profile()
-    output = _Output(database, as_json, serve, port)
-    run, workers = _new_run(plan, profile, protocol)
-    with Journal(FOLDER / f"{run.id}.jsonl") as journal:
-        journal.write(run)
-        raise typer.Exit(_measure(History(run), workers, journal, output))
+    if find_spec("torch") is None:
+        raise BenchError("measuring needs torch, and it is not installed here: pip install 'compile-bench[run]'.")
+    with _output(database, as_json, serve, port) as output:
+        run, workers = _new_run(plan, profile, protocol)
+        with Journal(FOLDER / f"{run.id}.jsonl") as journal:
+            journal.write(run)
+            raise typer.Exit(_measure(History(run), workers, journal, output))
 
 
 def _protocol(precision_target: float, max_seconds: float, only_accuracy: bool, only_performance: bool) -> Protocol:
@@ -96,18 +99,33 @@ def _protocol(precision_target: float, max_seconds: float, only_accuracy: bool, 
     return Protocol(measure=measure, precision_target=precision_target, max_seconds=max_seconds)
 
 
+@dataclass(frozen=True)
 class _Output:
-    """Where a run is stored and shown. The database is opened at once: a mistake in its name must not cost a night."""
+    """Where a run is stored and shown."""
 
-    def __init__(self, database: str, as_json: bool, serve: bool, port: int) -> None:
-        from server.store import Store  # here, so that `bench run --help` loads no database library
+    store: Forwarder
+    progress: Progress
+    as_json: bool
+    served: bool
 
-        self.database = database
-        self.as_json = as_json
-        self.serve = serve
-        self.port = port
-        self.store = Forwarder(Store.connect(database))
-        self.progress = Progress(as_json=as_json)
+
+@contextlib.contextmanager
+def _output(database: str, as_json: bool, serve: bool, port: int) -> Iterator[_Output]:
+    """Open the database and, if wanted, the dashboard, before anything else: a mistake here must not cost a night."""
+    from server.store import Store  # here, so that `bench run --help` loads no database library
+
+    output = _Output(Forwarder(Store.connect(database)), Progress(as_json=as_json), as_json, serve)
+    if not serve:
+        yield output
+        return
+    from bench.serve import start_in_background
+
+    process, address = start_in_background(database, port)
+    print(f"Dashboard: {address}", file=sys.stderr if as_json else sys.stdout, flush=True)
+    try:
+        yield output
+    finally:
+        process.terminate()
 
 
 def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protocol) -> tuple[Run, Workers]:
@@ -150,13 +168,13 @@ def _check_compiler(plan: Sequence[Planned], host: Host) -> None:
 def _measure(history: History, workers: Workers, journal: Journal, output: _Output) -> int:
     """Run what is left, say the last words, and return the exit code."""
     progress, store, stop = output.progress, output.store, Stop()
-    with stop.listening(), _dashboard(output):
+    with stop.listening():
         reason = execute(history, workers, journal, [progress, store], stop, tick=progress.tick)
         _last_words(history.run, progress, reason, journal, output.as_json)
         if store.trouble:
             missing = f"the database lacks part of this run: {store.trouble}"
             print(f"bench: {missing} `bench import {journal.path}` catches up.", file=sys.stderr)
-        if output.serve and sys.stdin.isatty() and reason == EndReason.FINISHED:
+        if output.served and sys.stdin.isatty() and reason == EndReason.FINISHED:
             print("The dashboard stays until Ctrl-C; `bench serve` shows it again later.", file=sys.stderr)
             stop.wait()
     if reason == EndReason.INTERRUPTED:
@@ -183,18 +201,3 @@ def _last_words(run: Run, progress: Progress, reason: EndReason, journal: Journa
         return
     for line in report.summary_lines(run, progress.records, summaries, reason, str(journal.path)):
         print(line)
-
-
-@contextlib.contextmanager
-def _dashboard(output: _Output) -> Iterator[None]:
-    if not output.serve:
-        yield
-        return
-    from bench.serve import start_in_background
-
-    process, address = start_in_background(output.database, output.port)
-    print(f"Dashboard: {address}", flush=True)
-    try:
-        yield
-    finally:
-        process.terminate()

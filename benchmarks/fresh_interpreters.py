@@ -93,9 +93,8 @@ def main() -> None:
     ratios = []
     print(f"    {shlex.join(['python', '-m', 'benchmarks.fresh_interpreters', *sys.argv[1:]])}\n")
     where = f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} cores, torch {version('torch')}"
-    print(
-        f"{where}. Models: {', '.join(options.models)}; inference, FP32, inductor, {options.seconds:g} s of sampling each.\n"
-    )
+    what = f"inference, FP32, inductor, {options.seconds:g} s of sampling each"
+    print(f"{where}. Models: {', '.join(options.models)}; {what}.\n")
     print("| round | forkserver s | fresh interpreters s | ratio | of ours, in no stage |\n|---:|---:|---:|---:|---:|")
     for number in range(1, options.rounds + 1):
         with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +106,8 @@ def main() -> None:
         assert found is not None
         ours, theirs = took[forkserver_way], took[fresh_way]
         ratios.append(ours / theirs)
-        print(f"| {number} | {ours:.0f} | {theirs:.0f} | {ours / theirs:.2f} | {1 - found[2] / ours:.1%} |", flush=True)
+        row = f"| {number} | {ours:.0f} | {theirs:.0f} | {ours / theirs:.2f} | {1 - found[2] / ours:.1%} |"
+        print(row, flush=True)
     print(f"\nMedian ratio {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}.")
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -16,7 +16,7 @@ from dashboards import figures, marks, words
 from harness.record import now
 from server import schemas
 from server.app import queries
-from server.queries import Queries, Sort, sorted_by
+from server.queries import LATEST, Queries, Sort, sorted_by
 from server.schemas import RunState, Status
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -85,19 +85,23 @@ COLUMNS = (
 
 
 @router.get("/")
-def overview(asked: Asked, part: str = "") -> HTMLResponse:
+def overview(asked: Asked, part: str = "", seen: str = "") -> Response:
     """Is the latest run all right?"""
     if not asked.count():
         return page("empty.html")
+    pulse = asked.pulse(LATEST)
+    if seen == pulse:
+        return Response(status_code=204)
     run = asked.run()
     looks = needs_a_look(asked.results(run.id))
     context: dict[str, Any] = {
         "run": run,
+        "pulse": pulse,
         "looks": looks[:FEW],
         "more": max(0, len(looks) - FEW),
         "whiskers": figures.whiskers([summary.speedup for summary in run.summaries]),
     }
-    return page(_template("overview", part), **context)
+    return page(_template("overview", part, seen, pulse), **context)
 
 
 @router.get("/runs")
@@ -110,14 +114,21 @@ def runs(asked: Asked, page_number: Annotated[int, Query(alias="page", ge=1, le=
 
 
 @router.get("/runs/{name}")
-def run(asked: Asked, name: str, sort: str = "", only: str = "", part: str = "") -> HTMLResponse:
+def run(asked: Asked, name: str, sort: str = "", only: str = "", part: str = "", seen: str = "") -> Response:
     """One run: its counts, its charts, its failures, every planned model."""
+    pulse = asked.pulse(name)
+    if seen == pulse:
+        return Response(status_code=204)
     found = asked.run(name)
+    template = _template("run", part, seen, pulse)
+    if template == "_run_head.html":
+        return page(template, run=found, pulse=pulse)
     results = asked.results(found.id)
     order, descending = _order(sort)
     shown = [r for r in results if only in ("", r.configuration_id)]
     context: dict[str, Any] = {
         "run": found,
+        "pulse": pulse,
         "charts": list(charts(found, results)),
         "results": sorted_by(shown, order, descending),
         "suites": len({summary.suite for summary in found.summaries}),
@@ -129,7 +140,7 @@ def run(asked: Asked, name: str, sort: str = "", only: str = "", part: str = "")
         "plotly": f"/static/{PLOTLY_FILE}",
         "address": lambda **changes: _address(found.id, {"sort": sort, "only": only} | changes),
     }
-    return page(_template("run", part), **context)
+    return page(template, **context)
 
 
 @router.get("/methods")
@@ -182,9 +193,11 @@ def _doubts(result: schemas.Result) -> Iterable[str]:
         yield "passed, but " + ", ".join(marks.FLAGS[flag] for flag in grave)
 
 
-def _template(name: str, part: str) -> str:
-    """Return the whole page, or with `?part=live` what its script asks for while a run goes on."""
-    return f"_{name}_live.html" if part == "live" else f"{name}.html"
+def _template(name: str, part: str, seen: str, pulse: str) -> str:
+    """Return the whole page, or with `?part=live` what its script asks for: its head alone where no row changed."""
+    if part != "live":
+        return f"{name}.html"
+    return f"_{name}_head.html" if seen.partition("/")[0] == pulse.partition("/")[0] else f"_{name}_live.html"
 
 
 def _order(sort: str) -> tuple[Sort, bool]:

@@ -97,10 +97,10 @@ def summary_lines(
         lines.append(f"  geometric mean: {mean}{of}")
         if summary.left_out and summary.speedup:
             lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")
-    waiting = [planned for planned in run.plan if planned.case.id not in records]
+    waiting = [planned for planned in run.plan if planned.case.id not in records and not planned.skip]
     passed = sum(summary.passed for summary in summaries)
     counted = {
-        "skipped": sum(1 for r in records.values() if r.outcome == Outcome.SKIPPED),
+        "skipped": sum(1 for planned in run.plan if planned.skip),
         "missing": len(waiting),
         "crashed": sum(1 for r in records.values() if r.outcome == Outcome.CRASH),
     }

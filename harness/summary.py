@@ -58,7 +58,7 @@ def summarise(plan: Sequence[Planned], records: Mapping[str, Record]) -> list[Su
 
 
 def _summary(suite: str, configuration: Configuration, cases: Sequence[tuple[Planned, Record | None]]) -> Summary:
-    outcomes = Counter(record.outcome if record else Outcome.MISSING for _, record in cases)
+    outcomes = Counter(_outcome(planned, record) for planned, record in cases)
     judged = len(cases) - outcomes[Outcome.SKIPPED]
     records = [record for _, record in cases if record]
     emulated = sum(1 for record in records if record.observed.emulated)
@@ -84,6 +84,12 @@ def _summary(suite: str, configuration: Configuration, cases: Sequence[tuple[Pla
     )
 
 
+def _outcome(planned: Planned, record: Record | None) -> Outcome:
+    if record is not None:
+        return record.outcome
+    return Outcome.SKIPPED if planned.skip else Outcome.MISSING
+
+
 def _no_speedup(mean: Estimate | NoEstimate, emulated: int) -> str | None:
     if isinstance(mean, Estimate):
         return None
@@ -93,7 +99,7 @@ def _no_speedup(mean: Estimate | NoEstimate, emulated: int) -> str | None:
 def _left_out(cases: Sequence[tuple[Planned, Record | None]]) -> Iterable[LeftOut]:
     for planned, record in cases:
         if record is None:
-            yield LeftOut(model=planned.case.model, why=Outcome.MISSING.value)
+            yield LeftOut(model=planned.case.model, why=planned.skip or Outcome.MISSING.value)
         elif not (record.derived.valid and record.derived.speedup):
             why = record.outcome.value
             if record.outcome == Outcome.PASS:

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness import record, stats
 from server import schemas
+from server.rows import stored_as
 from server.schemas import RunState, Status
 
 _PLANNED = (
@@ -80,7 +81,7 @@ def _summary(row: Any, state: RunState) -> schemas.Summary:
         suite=row.suite,
         configuration_id=row.configuration_id,
         label=row.label,
-        configuration=record.Configuration.model_validate(row.configuration),
+        configuration=stored_as(record.Configuration, row.configuration),
         planned=row.planned,
         skipped=row.skipped,
         passed=row.passed,

@@ -80,9 +80,9 @@ class Queries:
             results = [answers.result_answer(row, state) for row in connection.execute(_results(run.id))]
         return schemas.RunDetail(
             **dict(answers.run_answer(run, state, summaries)),
-            environment=record.Environment.model_validate(run.environment),
-            profile=record.DeviceProfile.model_validate(run.profile),
-            protocol=record.Protocol.model_validate(run.protocol),
+            environment=rows.stored_as(record.Environment, run.environment),
+            profile=rows.stored_as(record.DeviceProfile, run.profile),
+            protocol=rows.stored_as(record.Protocol, run.protocol),
             in_hand=tuple(schemas.InHand.model_validate(row._asdict()) for row in in_hand),
             failures=tuple(answers.failures(results)),
         )
@@ -102,6 +102,22 @@ class Queries:
                 for row in connection.execute(_results(run.id))
             ]
         return sorted_by(found, sort, descending)
+
+    def pulse(self, run_id: str) -> str:
+        """Return `ROWS/MOMENT`: ROWS changes with the run's results, cases in hand and state, MOMENT with every stage.
+
+        A page that follows a run asks this first: the machine is measuring, so nothing is read twice for nothing.
+
+        Raises:
+            NotFound: there is no such run.
+        """
+        with self._read() as connection:
+            run = _find(connection, run_id)
+            state = self._state(connection, run)
+            results = connection.scalar(select(func.count()).select_from(Result).where(Result.run_id == run.id))
+            in_hand = select(Progress.case_id, Progress.attempt).where(Progress.run_id == run.id).order_by("case_id")
+            cases = [f"{case_id}.{attempt}" for case_id, attempt in connection.execute(in_hand)]
+        return "-".join([run.id, state, str(results), *cases]) + f"/{run.heartbeat_at.isoformat()}"
 
     def record(self, record_id: str) -> record.Record:
         """Return a whole record, samples included.

@@ -7,13 +7,16 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from harness.errors import BenchError
 from harness.record import Case, Configuration, Environment, Planned, Record, Run
 from server.tables import Samples
+
+T = TypeVar("T", bound=BaseModel)
 
 _SAMPLES = ("eager_s", "compiled_s", "eager_first")
 """Fields of a record's `timing` that live in their own table."""
@@ -23,6 +26,22 @@ def document(model: BaseModel) -> dict[str, Any]:
     """Return a model as plain JSON values: absent and not-a-number as None."""
     values: dict[str, Any] = json.loads(model.model_dump_json())
     return values
+
+
+def stored_as(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return the model that a stored document holds.
+
+    Raises:
+        BenchError: another version of the schema wrote it, with fields that this one does not know.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise BenchError(
+            f"the database holds a {kind.__name__} of another version of compile-bench (field {where}). "
+            "Read it with the version that wrote it."
+        ) from None
 
 
 def fingerprint(values: Mapping[str, Any]) -> str:
@@ -155,7 +174,7 @@ def samples_row(record: Record) -> dict[str, Any] | None:
 def planned_of(row: Mapping[str, Any], case: Mapping[str, Any]) -> Planned:
     """Return the planned case that `planned_row` was made of."""
     names = set(Planned.model_fields) - {"case"}
-    return Planned.model_validate({"case": case} | {name: row[name] for name in names})
+    return stored_as(Planned, {"case": case} | {name: row[name] for name in names})
 
 
 def record_of(whole: Mapping[str, Any], samples: Samples | None = None) -> Record:
@@ -167,7 +186,7 @@ def record_of(whole: Mapping[str, Any], samples: Samples | None = None) -> Recor
             taken["eager_s"], taken["compiled_s"] = unpack(samples.eager_s), unpack(samples.compiled_s)
             taken["eager_first"] = tuple(map(bool, zlib.decompress(samples.eager_first)))
         values["timing"] = values["timing"] | taken
-    return Record.model_validate(values)
+    return stored_as(Record, values)
 
 
 def pack(values: Iterable[float]) -> bytes:

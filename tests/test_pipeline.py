@@ -113,7 +113,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
 
 
 def test_without_a_database_nothing_is_lost(tmp_path: Path) -> None:
-    """When the database goes away in the middle, the run goes on; the journal has all, and `bench import` catches up."""
+    """When the database breaks in the middle, the run goes on; the journal has all, and `bench import` catches up."""
     process = start(tmp_path, *TOY, "--only-accuracy")
     wait_for_records(tmp_path, 1, process)
     for path in tmp_path.glob("bench.db*"):

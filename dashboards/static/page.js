@@ -92,10 +92,12 @@ function follow(main) {
   async function ask() {
     if (document.hidden) return again();
     try {
-      const answer = await fetch(main.dataset.live, { headers: { accept: "text/html" } });
+      const seen = encodeURIComponent(document.querySelector("[data-pulse]").dataset.pulse);
+      const answer = await fetch(`${main.dataset.live}&seen=${seen}`);
       if (!answer.ok) throw new Error(answer.statusText);
       stale.remove();
-      if (renew(await answer.text()) === "running") again();
+      const nothingNew = answer.status === 204;
+      if (nothingNew || renew(await answer.text()) === "running") again();
     } catch {
       main.prepend(stale);
       again();

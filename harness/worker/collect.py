@@ -17,6 +17,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
+from harness.worker.accuracy import size_of
 from harness.worker.leaves import Leaves, Value, map_tensors, named_tensors, tensors, to_plain
 from harness.worker.step import (
     LEARNING_RATE,
@@ -146,10 +147,10 @@ def sensitivity(prepared: Prepared, state: State, eager: Leaves, tolerance: floa
     """Return how far the outputs of two different inputs lie apart, in units of the check's slack.
 
     Distance: RMS difference between eager's output and its output for the same inputs with the elements of
-    every tensor shuffled. Slack: a tenth of the tolerance, times 1 + |output| (RMS), as in the rule of
+    every tensor shuffled. Slack: a tenth of the tolerance, times size + |output| (RMS), as in the rule of
     `accuracy.compare`. The leaf of the output that shows most counts. At 100 the inputs move the output by ten
     tolerances, and the check notices an error of a tenth of what the inputs do; below, it can be blind to an output
-    that hardly depends on the inputs: for outputs around 1 that is a distance of 0.02 at 1e-3, of 0.2 at 1e-2.
+    that hardly depends on the inputs: that is a distance of 2 % of the output at 1e-3, of 20 % at 1e-2.
 
     Returns:
         None where it cannot be told: nothing to shuffle, no floating output, or the model refuses shuffled inputs.
@@ -167,7 +168,8 @@ def sensitivity(prepared: Prepared, state: State, eager: Leaves, tolerance: floa
         pair = _floating_pair(value, other.values.get(name))
         if pair is not None:
             first, second = pair
-            ratios.append(_rms(first - second) / _rms(tolerance / 10 * (1 + first.abs())))
+            slack = tolerance / 10 * (size_of(name, first) + first.abs())
+            ratios.append(_rms(first - second) / _rms(slack))
     return max((ratio for ratio in ratios if math.isfinite(ratio)), default=None)
 
 

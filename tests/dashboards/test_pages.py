@@ -8,7 +8,7 @@ import re
 import pytest
 
 from dashboards.pages import needs_a_look
-from harness.record import Flag, Outcome
+from harness.record import Flag, Outcome, Stage
 from server.queries import Queries
 from tests.server import factory
 
@@ -86,6 +86,28 @@ def test_live_part_is_part_of_the_page(client, running):
     assert {"head", "summaries", "failures", "chart-0-data"} <= parts
     assert parts == set(re.findall(r'data-part="([^"]+)"', fragment))
     assert "<html" not in fragment
+
+
+@pytest.mark.parametrize("page", ["/", "/runs/latest"])
+def test_news_alone_is_sent(client, store, running, page):
+    """A page that follows a run gets nothing while nothing happens, its head for a stage, all of it for a record."""
+
+    def pulse():
+        return re.findall('data-pulse="([^"]+)"', client.get(page).text)[0]
+
+    def parts(seen):
+        return re.findall('data-part="([^"]+)"', client.get(page, params={"part": "live", "seen": seen}).text)
+
+    seen = pulse()
+    assert 204 == client.get(page, params={"part": "live", "seen": seen}).status_code
+    assert "content-security-policy" in client.get(page, params={"part": "live", "seen": seen}).headers
+
+    store.stage(factory.make_start(running.plan[1].case), Stage.CHECK)
+    assert ["head"] == parts(seen)
+    seen = pulse()
+
+    store.record(factory.make_record(running.plan[1].case))
+    assert len(parts(seen)) > 1
 
 
 def test_all_emulated(client, all_emulated):

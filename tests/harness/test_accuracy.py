@@ -307,13 +307,13 @@ def test_eager_runs_are_normally_the_same():
 
 def test_small_noise_is_a_floor():
     """A difference within the tolerance is measured, and a compiled run may be as far off on top of the rest."""
-    eager = torch.zeros(5000)
+    eager = torch.ones(5000)
     noise = eager_noise(leaves(eager), leaves(eager + 9e-4), 1e-3)
     compiled = eager.clone()
-    compiled[0] = 0.06  # RMSE 8.5e-4: above tolerance / 10, below it with the noise
+    compiled[0] += 0.06  # RMSE 8.5e-4: above tolerance / 10, below it with the noise
 
     assert not noise.differing
-    assert noise.worst == pytest.approx(9e-4)
+    assert noise.worst == pytest.approx(9e-4, rel=1e-3)
     assert 1 == check(eager, compiled).failed_count
     accuracy = check(eager, compiled, noise=noise)
     assert (0, noise.worst) == (accuracy.failed_count, accuracy.eager_noise)
@@ -444,3 +444,20 @@ def test_adam_does_not_amplify_rounding(bench_of):
     bench.prepared.optimizer.param_groups[0]["eps"] = 1e-8
     noisy = compare(bench.collect(), bench.collect(bench.step_of(otherwise)), None, tolerance=1e-2)
     assert any(leaf.name.startswith("update.") and leaf.name.endswith(".bias") for leaf in noisy.failed)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-1, 1e-3])
+def test_zeros_never_pass_for_small_values(size: float):
+    """Whatever the size of a leaf, an answer of zeros fails, at the tolerance of training too."""
+    eager = size * torch.randn(2000, generator=torch.Generator().manual_seed(1))
+
+    assert 1 == check(eager, torch.zeros_like(eager), tolerance=1e-2).failed_count
+    assert 0 == check(eager, eager * (1 + 1e-4), tolerance=1e-2).failed_count
+
+
+def test_rounding_noise_of_a_zero_passes():
+    """A leaf that is zero but for rounding may be any other rounding noise."""
+    generator = torch.Generator().manual_seed(1)
+    eager, compiled = (1e-9 * torch.randn(64, generator=generator) for _ in range(2))
+
+    assert 0 == check(eager, compiled, tolerance=1e-2).failed_count

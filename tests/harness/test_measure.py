@@ -27,6 +27,26 @@ def inputs():
     return (torch.randn(8, 16),), {}
 """
 
+BATCHED_INPUTS = """
+def inputs(batch_size):
+    torch.manual_seed(1)
+    return (torch.randn(batch_size, 16),), {}
+"""
+
+BATCHED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.f(x)
+
+def build():
+    torch.manual_seed(0)
+    return Net()
+"""
+
 Measured = Callable[..., Record]
 
 
@@ -47,9 +67,11 @@ def measured(workers: Workers, tmp_path: Path) -> Measured:
         measure: Measure = Measure.ALL,
         max_seconds: float = 2.0,
         precision_target: float = 0.9,
+        batch_size: int | None = None,
+        accuracy_batch: int | None = None,
     ) -> Record:
         file = tmp_path / "model.py"
-        file.write_text(HEAD + dedent(code) + INPUTS)
+        file.write_text(HEAD + dedent(code) + (INPUTS if batch_size is None else BATCHED_INPUTS))
         suite = user.suite([file])
         case = Case(
             suite="user",
@@ -58,9 +80,16 @@ def measured(workers: Workers, tmp_path: Path) -> Measured:
             mode=mode,
             precision=Precision.FP32,
             backend=backend,
-            batch_size=None,
+            batch_size=batch_size,
         )
-        planned = Planned(case=case, spec=suite.models[0], module=suite.module, tolerance=1e-3, timeout_s=120)
+        planned = Planned(
+            case=case,
+            spec=suite.models[0],
+            module=suite.module,
+            tolerance=1e-3,
+            timeout_s=120,
+            accuracy_batch=accuracy_batch,
+        )
         protocol = Protocol(measure=measure, max_seconds=max_seconds, precision_target=precision_target)
         asked = make_run(planned).model_copy(update={"protocol": protocol})
         heard = Heard()
@@ -127,6 +156,8 @@ def test_recompile_while_timed(measured: Measured) -> None:
     """A model that makes the compiler start again while it is timed has times that are marked as not valid."""
     record = measured(
         """
+        import time
+
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -137,8 +168,9 @@ def test_recompile_while_timed(measured: Measured) -> None:
 
             @torch.compiler.disable
             def count(self, args):
+                time.sleep(0.001)  # so that a sample is one step, and 160 pairs are 320 calls
                 self.calls += 1
-                self.phase = str(self.calls // 150)
+                self.phase = str(self.calls // 120)
 
             def forward(self, x):
                 return self.f(x) if self.phase != "none" else x
@@ -148,6 +180,7 @@ def test_recompile_while_timed(measured: Measured) -> None:
             return Net()
         """,
         precision_target=0.000001,
+        max_seconds=20,
     )
 
     assert record.timing is not None
@@ -284,3 +317,24 @@ def test_cold_every_time(measured: Measured) -> None:
         assert record.compile.cache_misses > 0
         assert record.compile.phases_s["inductor"] <= record.compile.phases_s["dynamo"] <= record.compile.first_call_s
         assert 0 < record.compile.cpu_s
+
+
+def test_smaller_batch_for_the_check(measured: Measured) -> None:
+    """A model checked with a smaller batch is compiled twice; the record says which batch float64 saw."""
+    record = measured(BATCHED, batch_size=8, accuracy_batch=2)
+
+    assert record.outcome == Outcome.PASS, record.text
+    assert record.accuracy is not None
+    assert (record.accuracy.reference, record.accuracy.batch_size) == (Reference.FLOAT64, 2)
+    assert record.observed.batch_size == 8
+    assert [each.stage for each in record.stages].count(Stage.COMPILE) == 2
+
+
+def test_wrong_at_the_batch_that_is_timed(measured: Measured) -> None:
+    """What is right with the smaller batch and wrong with the timed one fails."""
+    wrong = BATCHED.replace("self.f(x)", "self.f(x) * (2 if torch.compiler.is_compiling() and len(x) > 2 else 1)")
+    record = measured(wrong, batch_size=8, accuracy_batch=2)
+
+    assert record.outcome == Outcome.FAIL_ACCURACY
+    assert record.accuracy is not None
+    assert (record.accuracy.reference, record.accuracy.batch_size) == (Reference.EAGER, None)

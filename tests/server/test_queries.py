@@ -89,6 +89,28 @@ def test_silent_run_is_lost(store):
     assert RunState.LOST == silent_for(store, minutes=16).run().state
 
 
+def test_pulse_tells_what_changed(store):
+    """A stage changes the pulse behind its slash, a start, a record or the end what stands before it."""
+    run = factory.make_run(1)
+    start = factory.make_start(run.plan[0].case)
+    reader = silent_for(store, minutes=1)
+    store.open(run)
+    pulses = [reader.pulse(run.id)]
+    for step in (
+        lambda: store.start(start),
+        lambda: store.stage(start, Stage.CHECK),
+        lambda: store.record(factory.make_record(run.plan[0].case)),
+        lambda: store.close(factory.make_end()),
+    ):
+        step()
+        pulses.append(reader.pulse(run.id))
+
+    rows = [pulse.partition("/")[0] for pulse in pulses]
+    assert 5 == len(set(pulses))
+    assert rows[1] == rows[2]
+    assert 4 == len(set(rows))
+
+
 def test_case_in_hand(store):
     """While a run goes on it says what is in hand and in which stage."""
     run = factory.make_run(1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.record import Outcome
+from harness.errors import BenchError
+from harness.record import Environment, Outcome
 from server import rows
 from server.queries import Queries
 from server.store import Store
@@ -35,6 +37,14 @@ def test_record_comes_back_whole(url):
 
     assert passed == queries.record(passed.id)
     assert failed == queries.record(failed.id)
+
+
+def test_document_of_another_version_is_a_sentence():
+    """A stored document with a field that this version does not know is named, not a traceback."""
+    values = rows.document(factory.make_environment()) | {"moon_phase": "full"}
+
+    with pytest.raises(BenchError, match=r"Environment of another version.*moon_phase"):
+        rows.stored_as(Environment, values)
 
 
 def test_fingerprint_ignores_order():

@@ -1,0 +1,58 @@
+"""What the compiler is read for, on its own words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+
+import pytest
+
+from harness.worker import compiled
+
+
+def test_words_of_a_reason() -> None:
+    """A reason is the compiler's headline with its explanation, without hints and links."""
+    reason = "Unsupported call\n  Explanation: It cannot be traced.\n  Hint: Do otherwise.\n\n For more: see a page"
+    assert compiled._words(reason) == "Unsupported call. It cannot be traced."
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [(None, []), ("{'x': [64, 's77'], 'y': []}", [[64, "s77"], []]), ("not a dict", [])],
+)
+def test_shapes(text: str | None, shapes: list[list[object]]) -> None:
+    """Shapes are read from the compiler's text; what cannot be read is no shape, and no exception."""
+    assert compiled._shapes(text) == shapes
+
+
+@pytest.mark.parametrize(
+    ("counts", "part"),
+    [
+        (
+            {"inductor": {"fxgraph_cache_miss": 1}, "aot_autograd": {"total": 1}, "stats": {"unique_graphs": 1}},
+            "inductor",
+        ),
+        ({"aot_autograd": {"total": 1}, "stats": {"unique_graphs": 1}}, "aot_autograd"),
+        ({"stats": {"unique_graphs": 1}}, "dynamo"),
+        ({}, None),
+    ],
+)
+def test_compiled_by(counts: dict[str, dict[str, int]], part: str | None) -> None:
+    """Which part of the compiler was at work is told by its counters, the deepest first."""
+    counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    counters.update({group: Counter(each) for group, each in counts.items()})
+    assert compiled._compiled_by(counters) == part
+
+
+def test_cpu_seconds_count_children() -> None:
+    """The CPU seconds of a child that is gone are counted."""
+    before = compiled.cpu_seconds()
+    subprocess.run([sys.executable, "-c", "sum(i * i for i in range(3_000_000))"], check=True)
+    assert compiled.cpu_seconds() - before > 0.05
+
+
+def test_backends_and_modes() -> None:
+    """Torch lists inductor among its backends, and inductor its default mode."""
+    assert {"inductor", "eager", "aot_eager"} <= set(compiled.backends())
+    assert "default" in compiled.compile_modes()

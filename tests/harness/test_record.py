@@ -1,0 +1,83 @@
+"""The schema: ids, fingerprints, and lines that are what they say."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+from pydantic import ValidationError
+
+from harness.record import LINE, Case, Mode, Precision, new_run_id, record_id
+from tests.server.factory import make_case, make_environment, make_record, make_run
+
+
+def test_case_id_is_its_content() -> None:
+    """Equal cases have equal ids, and every field of a case is part of its id."""
+    case = make_case()
+    assert case.id == make_case().id
+    other = {
+        **dict.fromkeys(("suite", "model", "device", "backend", "compile_mode", "amp_dtype"), "other"),
+        **dict.fromkeys(("tf32", "dynamic", "deterministic"), True),
+        "mode": Mode.TRAINING,
+        "precision": Precision.BF16,
+        "compile_scope": "step",
+        "optimizer": "sgd",
+        "batch_size": 5,
+    }
+    assert set(other) == set(Case.model_fields)
+    ids = {Case.model_validate({**case.model_dump(), name: value}).id for name, value in other.items()}
+    assert len(ids | {case.id}) == len(other) + 1
+
+
+def test_case_id_is_stable() -> None:
+    """The id of a case never changes: series hang on it."""
+    case = Case(suite="toy", model="mlp", device="cpu", mode=Mode.INFERENCE, precision=Precision.FP32, batch_size=2)
+    assert case.id == "4e7f8e92611a1293"
+
+
+def test_run_ids_sort_by_time() -> None:
+    """Run ids are UUIDs of version 7 and sort by creation to the millisecond."""
+    first, second = new_run_id(), new_run_id()
+    assert uuid.UUID(first).version == 7
+    assert first[:13] <= second[:13]
+    assert first != second
+
+
+def test_record_id_is_derived() -> None:
+    """A record's id follows from run, case and attempt, and differs with each."""
+    ids = {record_id(*key) for key in (("r", "c", 1), ("r", "c", 2), ("r", "d", 1), ("s", "c", 1))}
+    assert len(ids) == 4
+    assert record_id("r", "c", 1) in ids
+
+
+def test_fingerprints() -> None:
+    """Another machine or thread count changes the hard fingerprint, another version only the soft one; load neither."""
+    here = make_environment()
+    assert make_environment(threads=1).hard != here.hard
+    newer = make_environment(versions={**here.versions, "torch": "2.15.0"})
+    assert (newer.hard, newer.soft != here.soft) == (here.hard, True)
+    busy = make_environment(load_average=5.0)
+    assert (busy.hard, busy.soft) == (here.hard, here.soft)
+
+
+def test_lines_say_what_they_are() -> None:
+    """Each line carries schema and type, and is read back as what it was."""
+    run = make_run(1)
+    for line in (run, make_record(run.plan[0].case)):
+        text = line.model_dump_json()
+        assert json.loads(text)["schema"] == 1
+        assert LINE.validate_json(text) == line
+
+
+def test_unknown_fields_are_refused() -> None:
+    """A field that the schema does not know is no silent loss."""
+    values = json.loads(make_record(make_case()).model_dump_json()) | {"colour": "red"}
+    with pytest.raises(ValidationError, match="colour"):
+        LINE.validate_python(values)
+
+
+def test_no_nan_in_json() -> None:
+    """A number that is not finite is null in JSON."""
+    text = make_environment(load_average=float("nan")).model_dump_json()
+    assert json.loads(text)["load_average"] is None

@@ -94,7 +94,6 @@ def _summary(row: Any, state: RunState) -> schemas.Summary:
         no_speedup=row.no_geomean,
         emulated=row.emulated,
         unchecked=row.unchecked,
-        not_compiled=row.not_compiled,
         left_out=tuple(schemas.LeftOut.model_validate(each) for each in row.left_out),
         compile_wall_s=row.compile_wall_s_median,
         memory_ratio=row.memory_ratio_median,

@@ -75,9 +75,7 @@ class Summary(Answer):
     no_speedup: str | None
     emulated: int
     unchecked: int
-    """Passed, but held against nothing."""
-    not_compiled: int
-    """Passed, but nothing was compiled."""
+    """Ran, but held against nothing: not counted as passed."""
     left_out: tuple[LeftOut, ...]
     """Cases that are not in the geometric mean."""
     compile_wall_s: float | None

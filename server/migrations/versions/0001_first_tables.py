@@ -127,7 +127,6 @@ def upgrade() -> None:
         sa.Column("missing", sa.Integer(), nullable=False),
         sa.Column("emulated", sa.Integer(), nullable=False),
         sa.Column("unchecked", sa.Integer(), nullable=False),
-        sa.Column("not_compiled", sa.Integer(), nullable=False),
         sa.Column("outcomes", sa.JSON(), nullable=False),
         sa.Column("speedup_geomean", sa.Double(), nullable=True),
         sa.Column("speedup_geomean_low", sa.Double(), nullable=True),

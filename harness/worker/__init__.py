@@ -1,6 +1,10 @@
 """The child process, the only place where a model runs.
 
-main       one assignment in, stage events and one answer out
-measure    the order of a measurement on one screen
-step, compiled, accuracy, timing, device, environment    its parts
+main, preload              one assignment in, stage events and one answer out; what children find imported
+measure                    the order of a measurement on one screen
+step, dropout              a workload in its precision and mode: a callable of no arguments
+collect, leaves, accuracy  one step and all it gave; held against eager and float64
+compiled                   torch.compile, and what the compiler says of its work
+timing, device             pairs in random order; clock and memory
+observe, failures, environment    what was really there
 """

@@ -461,3 +461,16 @@ def test_rounding_noise_of_a_zero_passes():
     eager, compiled = (1e-9 * torch.randn(64, generator=generator) for _ in range(2))
 
     assert 0 == check(eager, compiled, tolerance=1e-2).failed_count
+
+
+def test_a_lucky_leaf_of_eager_is_no_measure():
+    """Where eager misses every gradient by a tenth but one, that one may be missed as far; zeros still fail."""
+    generator = torch.Generator().manual_seed(1)
+    exact = {f"g{number}": torch.randn(2000, generator=generator, dtype=torch.float64) for number in range(9)}
+    missed = {name: value * 1.1 for name, value in exact.items()}
+    eager = {**missed, "g0": exact["g0"].clone()}
+    rule = {"tolerance": 1e-2, "precision": Precision.AMP}
+
+    assert 0 == check(eager, missed, exact, **rule).failed_count
+    assert 1 == check(eager, {**missed, "g0": exact["g0"] * 1.5}, exact, **rule).failed_count
+    assert 1 == check(eager, {**missed, "g0": torch.zeros_like(exact["g0"])}, exact, **rule).failed_count

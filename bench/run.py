@@ -29,7 +29,7 @@ from harness.record import (
     new_run_id,
     now,
 )
-from harness.runner import execute, modules
+from harness.runner import execute, modules, needs_inductor
 from harness.sinks import Forwarder
 from harness.summary import summarise
 from harness.worker.main import Host
@@ -76,7 +76,7 @@ def main(
         with _output(database, as_json, serve, port) as output, Journal(path) as journal:
             history = replay(path)
             workers = Workers(modules(history.run.plan))
-            _check_same_host(history.run, workers.host(history.run.profile.threads))
+            _check_same_host(history.run, _host(workers, history.run.plan, history.run.profile))
             raise typer.Exit(_measure(history, workers, journal, output))
     plan, profile = selection.plan(), selection.profile()
     if find_spec("torch") is None:
@@ -130,8 +130,7 @@ def _output(database: str, as_json: bool, serve: bool, port: int) -> Iterator[_O
 
 def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protocol) -> tuple[Run, Workers]:
     workers = Workers(modules(plan))
-    print("Starting workers: the first import of torch may take a minute.", file=sys.stderr)
-    host = workers.host(profile.threads)
+    host = _host(workers, plan, profile)
     _check_compiler(plan, host)
     limit = host.available_memory_bytes - profile.memory_reserve_bytes
     if limit <= 0:
@@ -149,6 +148,11 @@ def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protoc
         plan=plan,
     )
     return run, workers
+
+
+def _host(workers: Workers, plan: Sequence[Planned], profile: DeviceProfile) -> Host:
+    print("Starting workers: the first import of torch may take a minute.", file=sys.stderr)
+    return workers.host(profile.threads, inductor=needs_inductor(plan))
 
 
 def _check_compiler(plan: Sequence[Planned], host: Host) -> None:

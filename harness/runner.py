@@ -46,6 +46,10 @@ def modules(plan: Sequence[Planned]) -> list[str]:
     return sorted({planned.module for planned in plan if planned.module != "suites.user"})
 
 
+def needs_inductor(plan: Sequence[Planned]) -> bool:
+    return any(planned.case.backend == "inductor" and not planned.skip for planned in plan)
+
+
 def execute(
     history: History,
     workers: Workers,
@@ -155,6 +159,8 @@ def _death(ending: Ending, planned: Planned) -> Findings:
     else:
         outcome, text = Outcome.CRASH, f"ended with exit code {code} and no answer, in stage {stage}"
     known = ending.last.findings if ending.last else Findings(outcome=outcome)
+    if known.outcome not in (Outcome.PASS, outcome):  # the first thing that went wrong decides
+        return known.model_copy(update={"text": f"{known.text}; then {text}"})
     return known.model_copy(update={"outcome": outcome, "stage": stage, "side": side, "text": text})
 
 

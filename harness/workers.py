@@ -13,6 +13,7 @@ import multiprocessing.forkserver
 import multiprocessing.resource_tracker
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ import psutil
 
 from harness.errors import BenchError
 from harness.record import Log
-from harness.worker.main import MESSAGE, Answer, AtStage, Host, Problem, find_host
+from harness.worker.main import MESSAGE, Answer, AtStage, Host, Look, Problem, find_host
 
 START_LIMIT_S = 180.0
 """A first import of torch from a cold disk took 85 s."""
@@ -96,20 +97,27 @@ class Workers:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["harness.worker.preload"])
         os.environ["BENCH_PRELOAD"] = ",".join(modules)
+        # A killed child leaves semaphores behind; the standard library's tracker removes them and need not complain.
+        sys.warnoptions.append("ignore:resource_tracker:UserWarning")
         _adopt_orphans()
 
-    def host(self, threads: int | None) -> Host:
+    def host(self, threads: int | None, *, inductor: bool = False) -> Host:
         """Start the forkserver and return what a first child finds here.
+
+        Args:
+            threads: of one operation; None: as many as there are physical cores.
+            inductor: cases will compile with inductor; what it makes once per machine is made now.
 
         Raises:
             BenchError: the children of this forkserver could not be trusted, or it does not start.
         """
-        child = _Child(self._context, find_host, threads)
+        child = _Child(self._context, find_host, Look(threads=threads, inductor=inductor).model_dump_json())
         deadline = time.monotonic() + START_LIMIT_S
         message = None
         try:
             while message is None and not child.gone and time.monotonic() < deadline:
                 message = child.hear(POLL_S)
+            child.process.join(EXIT_GRACE_S if message else 0)  # one that is killed leaves its semaphores behind
         finally:
             child.end()
         if isinstance(message, Host):

@@ -60,10 +60,7 @@ class Guard:
         if self._public or host in LOOPBACK or host == TEST_HOST:
             await self._app(scope, receive, send_guarded)
             return
-        text = (
-            "This dashboard answers on 127.0.0.1 and localhost only. To let others read it: bench serve --public-read\n"
-        )
-        await PlainTextResponse(text, status_code=421)(scope, receive, send_guarded)
+        await PlainTextResponse(REFUSAL, status_code=421)(scope, receive, send_guarded)
 
 
 def host_name(header: str) -> str:

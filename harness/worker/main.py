@@ -90,17 +90,29 @@ def measure_case(assignment_json: str, pipe: Connection, log: Connection) -> Non
     send(pipe, Answer(findings=findings))
 
 
-def find_host(threads: int | None, pipe: Connection, log: Connection) -> None:
+class Look(Frozen):
+    """What a probe is to do."""
+
+    threads: int | None = None
+    inductor: bool = False
+    """Cases will compile with inductor: make what it makes once per machine."""
+
+
+def find_host(look_json: str, pipe: Connection, log: Connection) -> None:
     """Look at the host and at torch. Target of a forkserver process."""
+    look = Look.model_validate_json(look_json)
     _settle(log, None)
     if not _healthy(pipe):
         return
     from harness.worker import compiled, environment
 
+    found = environment.find(look.threads)
+    if look.inductor and found.compiler:
+        compiled.compile_once()
     send(
         pipe,
         Host(
-            environment=environment.find(threads),
+            environment=found,
             backends=tuple(compiled.backends()),
             compile_modes=tuple(compiled.compile_modes()),
             available_memory_bytes=environment.available_memory_bytes(),

@@ -125,8 +125,11 @@ class _Notes:
         if isinstance(error, SamplingError) and error.__cause__ is not None:
             self.add(timing=error.timing)
             cause, side = error.__cause__, error.side
-        outcome = Outcome.OOM if is_out_of_memory(cause) else otherwise
         failure = describe(cause)
+        if self._found["outcome"] != Outcome.PASS:
+            self.add(failure=failure)  # the first thing that went wrong decides: a failed check stays one
+            return _Ended()
+        outcome = Outcome.OOM if is_out_of_memory(cause) else otherwise
         return self.end(outcome, stage, f"{failure.kind}: {first_line(failure)}", side, failure=failure)
 
 

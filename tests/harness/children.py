@@ -93,6 +93,14 @@ def eats_memory(argument: str, pipe: Connection, log: Connection) -> None:
         send(pipe, Answer(findings=Findings(outcome=Outcome.OOM)))
 
 
+def fails_then_dies(argument: str, pipe: Connection, log: Connection) -> None:
+    """Dies in the timing stage after its check had failed."""
+    _begin(argument, pipe, log)
+    failed = Findings(outcome=Outcome.FAIL_ACCURACY, stage=Stage.CHECK, text="output differs")
+    send(pipe, AtStage(stage=Stage.TIME, findings=failed))
+    os._exit(7)
+
+
 def tells_then_dies(argument: str, pipe: Connection, log: Connection) -> None:
     """Dies in the timing stage after it reported its compilation."""
     _begin(argument, pipe, log)

@@ -152,6 +152,14 @@ def test_findings_survive_a_crash(run_child: Callable[..., Record]) -> None:
     assert record.compile.operators == 2
 
 
+def test_first_failure_decides(run_child: Callable[..., Record]) -> None:
+    """A child that dies after its check had failed stays a failed check, and the record says how it went on."""
+    record = run_child(children.fails_then_dies)
+
+    assert (record.outcome, record.stage) == (Outcome.FAIL_ACCURACY, Stage.CHECK)
+    assert record.text == "output differs; then ended with exit code 7 and no answer, in stage time"
+
+
 def test_next_case_runs(workers: Workers, tmp_path: Path) -> None:
     """After a crash the next case runs; a skipped one is a row with its reason."""
     run = make_run(make_planned("a"), make_planned("b", skip="too large"), make_planned("c"))

@@ -21,6 +21,7 @@ import torch
 import torch._dynamo
 import torch._dynamo.utils as dynamo_utils
 import torch._inductor
+from torch._inductor import codecache
 from torch._inductor.graph import GraphLowering
 
 from harness.record import Case, CompileReport, CompileScope, Frame, GraphBreak
@@ -139,15 +140,21 @@ def fresh_caches(folder: Path) -> None:
 
 
 def compile_once() -> None:
-    """Compile something with inductor and forget it.
+    """Compile something with inductor and forget it, unless that was done on this machine before.
 
     On a CPU inductor precompiles a C++ header, once per machine and user, outside the folder of its caches. That took
-    several seconds here, and whichever case comes first would pay for it.
+    several seconds here, and whichever case comes first would pay for it. A mark beside the header says that it is there.
     """
+    headers = Path(getattr(codecache, "_HEADER_DIR", tempfile.gettempdir()))
+    mark = headers / f"bench-torch-{torch.__version__}"
+    if mark.exists():
+        return
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         fresh_caches(Path(folder))
         with suppress(Exception):  # what is wrong with the compiler each case will say for itself
             torch.compile(torch.sin)(torch.ones(64))
+            headers.mkdir(parents=True, exist_ok=True)
+            mark.touch()
 
 
 def _cache_use(counters: Mapping[str, Mapping[str, int]]) -> tuple[int, int]:

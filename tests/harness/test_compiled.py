@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +58,19 @@ def test_backends_and_modes() -> None:
     """Torch lists inductor among its backends, and inductor its default mode."""
     assert {"inductor", "eager", "aot_eager"} <= set(compiled.backends())
     assert "default" in compiled.compile_modes()
+
+
+def test_what_is_made_once_per_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The throw-away compilation happens where its mark is missing, and not again; its caches are gone."""
+    calls = []
+    monkeypatch.setattr(compiled.codecache, "_HEADER_DIR", str(tmp_path / "headers"))
+    monkeypatch.setattr(compiled.torch, "compile", lambda function: calls.append(os.environ) or function)
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, "as it was")
+    compiled.compile_once()
+    folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    compiled.compile_once()
+
+    assert len(calls) == 1
+    assert not folder.exists()
+    assert [path.name for path in (tmp_path / "headers").iterdir()] == [f"bench-torch-{compiled.torch.__version__}"]

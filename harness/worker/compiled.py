@@ -143,7 +143,7 @@ def compile_once() -> None:
     """Compile something with inductor and forget it, unless that was done on this machine before.
 
     On a CPU inductor precompiles a C++ header, once per machine and user, outside the folder of its caches. That took
-    several seconds here, and whichever case comes first would pay for it. A mark beside the header says that it is there.
+    several seconds here, and whichever case comes first would pay for it. A mark beside the header says it is there.
     """
     headers = Path(getattr(codecache, "_HEADER_DIR", tempfile.gettempdir()))
     mark = headers / f"bench-torch-{torch.__version__}"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from harness.record import CompileReport, Findings, Outcome, Stage
 from harness.worker.main import Answer, Assignment, AtStage, _settle, send
@@ -99,6 +100,15 @@ def fails_then_dies(argument: str, pipe: Connection, log: Connection) -> None:
     failed = Findings(outcome=Outcome.FAIL_ACCURACY, stage=Stage.CHECK, text="output differs")
     send(pipe, AtStage(stage=Stage.TIME, findings=failed))
     os._exit(7)
+
+
+def killed_by_the_kernel(argument: str, pipe: Connection, log: Connection) -> None:
+    """Joins the memory cgroup that its plan names, and takes more than it may."""
+    cgroup = Path(_begin(argument, pipe, log).planned.spec.build_name)
+    (cgroup / "cgroup.procs").write_text(str(os.getpid()))
+    taken = []
+    while True:
+        taken.append(b"x" * (16 << 20))
 
 
 def tells_then_dies(argument: str, pipe: Connection, log: Connection) -> None:

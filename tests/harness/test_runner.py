@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,35 @@ def test_killed_by_the_kernel(run_child: Callable[..., Record], monkeypatch: pyt
     monkeypatch.setattr("harness.workers._kernel_kills", lambda: next(counts))
 
     assert run_child(children.killed).outcome == Outcome.OOM
+
+
+@pytest.fixture
+def small_cgroup() -> Iterator[Path]:
+    """A memory cgroup of 64 MiB, version 1 or 2."""
+    root = Path("/sys/fs/cgroup")
+    for parent, limit in ((root / "memory", "memory.limit_in_bytes"), (root, "memory.max")):
+        cgroup = parent / f"bench-test-{os.getpid()}"
+        try:
+            cgroup.mkdir()
+            (cgroup / limit).write_text(str(64 << 20))
+        except OSError:
+            with contextlib.suppress(OSError):
+                cgroup.rmdir()
+            continue
+        yield cgroup
+        cgroup.rmdir()
+        return
+    pytest.skip("no memory cgroup can be made here")
+
+
+def test_killed_by_the_kernel_itself(workers: Workers, tmp_path: Path, small_cgroup: Path) -> None:
+    """A child that the kernel kills for want of memory ends as out of memory, in the stage it was in."""
+    planned = make_planned()
+    spec = planned.spec.model_copy(update={"build": str(small_cgroup)})
+    run = make_run(planned.model_copy(update={"spec": spec}))
+    (record,) = run_all(workers, tmp_path, run, children.killed_by_the_kernel)
+
+    assert (record.outcome, record.exit_code, record.stage) == (Outcome.OOM, -signal.SIGKILL, Stage.EAGER)
 
 
 def test_exit_without_answer(run_child: Callable[..., Record]) -> None:

@@ -137,11 +137,11 @@ class _Timed:
     """A step that remembers the wall and CPU seconds of its last call."""
 
     def __init__(self, step: Step) -> None:
-        self._step = step
+        self.step = step
         self.wall_s = self.cpu_s = 0.0
 
     def __call__(self) -> StepResult:
-        result, self.wall_s, self.cpu_s = timed_call(self._step)
+        result, self.wall_s, self.cpu_s = timed_call(self.step)
         return result
 
 
@@ -206,7 +206,7 @@ class _Measurement:
         del reference, first, steady
         if not timed:
             return
-        step = compiled._step
+        step = compiled.step
         with stage(Stage.TIME, Outcome.FAIL_TO_RUN, None):
             self.time(prepared, eager, step, state, device, compiler)
         with stage(Stage.MEMORY, Outcome.FAIL_TO_RUN, None):

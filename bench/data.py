@@ -15,7 +15,7 @@ from harness.errors import BenchError
 from harness.journal import read
 from harness.record import JournalLine, Run
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Journals: .jsonl or .jsonl.gz.")]
 

@@ -14,7 +14,7 @@ from suites.spec import Mode, ModelSpec
 if TYPE_CHECKING:
     from server.schemas import Run
 
-app = typer.Typer(no_args_is_help=True, help="Show suites, models, devices or runs.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Show suites, models, devices or runs.")
 
 Suites = Annotated[
     list[str], typer.Option("--suite", metavar="NAME", help="Only this suite, or a model file (name.py). Repeatable.")

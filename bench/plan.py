@@ -10,7 +10,7 @@ from bench import output
 from bench.options import Json, Selection, selecting
 from harness.record import Planned
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from bench.main import INTERRUPTED
 from bench.options import DATABASE, Database, Json, Selection, selecting
 from bench.progress import Progress
 from harness import report
@@ -35,10 +37,12 @@ from harness.summary import summarise
 from harness.worker.main import Host
 from harness.workers import Stop, Workers
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 NOTHING_PASSED = 4
-INTERRUPTED = 130
+
+DASHBOARD_GRACE_S = 10
+"""An open page may be waiting for an answer when a run ends."""
 
 Target = Annotated[
     float, typer.Option("--precision-target", help="Stop sampling at this half width, as a share of the speedup.")
@@ -126,6 +130,11 @@ def _output(database: str, as_json: bool, serve: bool, port: int) -> Iterator[_O
         yield output
     finally:
         process.terminate()
+        try:
+            process.wait(DASHBOARD_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protocol) -> tuple[Run, Workers]:

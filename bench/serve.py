@@ -18,7 +18,7 @@ import typer
 from bench.options import DATABASE, Database
 from harness.errors import BenchError, UsageError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 BACKLOG = 128
 GRACE_S = 2

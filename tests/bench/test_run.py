@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from bench import main
+from bench import main, run
 from harness.journal import replay
 from harness.record import CompileScope, Mode, Outcome, Precision, Record, Reference, Run, StopReason
 
@@ -170,6 +173,26 @@ def test_option_is_refused(bench: Bench, options: list[str], said: str) -> None:
     assert said in bench.err
     assert "Traceback" not in bench.err
     assert not Path("runs").exists() or not list(Path("runs").iterdir())
+
+
+def test_every_option_is_walked() -> None:
+    """No option of `bench run` is without a test that shows what it does."""
+    options = {name for each in typer.main.get_command(run.app).params for name in each.opts if name != "--help"}
+    tables = [args for table in (OBSERVED, SELECTED, REFUSED) for args, *_ in table.values()]
+    walked = {word for args in [QUICK, *tables] for word in args if word.startswith("--")}
+    elsewhere = {"--json", "--database", "--serve", "--port"}
+
+    assert options == walked - {"--siute"} | elsewhere
+
+
+def test_serve(bench: Bench) -> None:
+    """With `--serve` the dashboard's address is printed before the first model, and it ends with the run."""
+    bench(*QUICK, "--only-accuracy", "--serve", "--port", "0")
+
+    first = bench.out.splitlines()[0]
+    assert first.startswith("Dashboard: http://127.0.0.1:")
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(first.removeprefix("Dashboard: "), timeout=5)
 
 
 def test_database(bench: Bench, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -184,11 +185,17 @@ def _breaks() -> tuple[GraphBreak, ...]:
             continue
         # The innermost frame of the user's stack is the line that broke.
         frame = reason.user_stack[-1] if reason.user_stack else None
-        where = f"{frame.filename}:{frame.lineno}" if frame else None
+        where = f"{short_path(frame.filename)}:{frame.lineno}" if frame else None
         ours = bool(frame and frame.filename.startswith(_HARNESS))
         key = (_words(reason.reason), where, ours)
         seen[key] = seen.get(key, 0) + 1
     return tuple(GraphBreak(reason=r, where=w, ours=o, count=n) for (r, w, o), n in seen.items())
+
+
+def short_path(path: str) -> str:
+    """Return a source file from where Python found it, the same on every machine: `timm/models/rexnet.py`."""
+    roots = [root.rstrip("/") + "/" for root in sys.path if root]
+    return path.removeprefix(max((root for root in roots if path.startswith(root)), key=len, default=""))
 
 
 def _words(reason: str) -> str:
@@ -204,7 +211,7 @@ def _frame(metrics: Any) -> Frame:
         symbols.update(size for size in shape if isinstance(size, str))
     return Frame(
         name=metrics.co_name,
-        file=metrics.co_filename or "",
+        file=short_path(metrics.co_filename or ""),
         line=metrics.co_firstlineno or 0,
         operators=metrics.graph_op_count or 0,
         symbols=len(symbols),

@@ -74,3 +74,9 @@ def test_what_is_made_once_per_machine(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert len(calls) == 1
     assert not folder.exists()
     assert [path.name for path in (tmp_path / "headers").iterdir()] == [f"bench-torch-{compiled.torch.__version__}"]
+
+
+def test_paths_are_those_of_any_machine() -> None:
+    """A library's file is named from where Python found it; a file that is on no path of Python keeps its own."""
+    assert compiled.short_path(compiled.torch.nn.__file__) == "torch/nn/__init__.py"
+    assert compiled.short_path("/somewhere/else/model.py") == "/somewhere/else/model.py"

@@ -7,7 +7,6 @@ import platform
 import shutil
 import socket
 import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -136,7 +135,3 @@ def _text(path: str) -> str | None:
         return Path(path).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None
-
-
-if __name__ == "__main__":
-    sys.stdout.write(find(None).model_dump_json(indent=1) + "\n")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,18 +12,6 @@ from harness.record import Outcome, Stage, now
 from server.settings import Settings
 from server.store import Store
 from tests.server import factory
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/bench.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    store = Store.connect(url)
-    yield store
-    store.dispose()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from harness.plan import Matrix, parse_shard, plan
 from harness.record import CompileScope, DeviceProfile, OptimizerKind, Planned
 from server.settings import DEFAULT_DATABASE
 from suites import user
-from suites.spec import Mode, Precision, SuiteSpec
+from suites.spec import Attention, Mode, Precision, SuiteSpec
 
 Database = Annotated[
     str,
@@ -84,6 +84,9 @@ class Selection:
     ] = OptimizerKind.NONE
     dynamic: Annotated[bool, typer.Option("--dynamic", help="Compile for dynamic shapes.")] = False
     deterministic: Annotated[bool, typer.Option("--deterministic", help="Deterministic kernels only.")] = False
+    attention: Annotated[
+        Attention, typer.Option("--attention", help="The library's fused attention, or spelled out as in 2022.")
+    ] = Attention.FUSED
     device: Annotated[str, typer.Option("--device", metavar="PROFILE", help="See `bench list devices`.")] = AUTO
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="In place of each model's own.")] = None
     timeout: Annotated[
@@ -109,6 +112,7 @@ class Selection:
             optimizer=self.optimizer,
             dynamic=self.dynamic,
             deterministic=self.deterministic,
+            attention=self.attention,
             batch_size=self.batch_size,
             timeout_s=self.timeout,
             shard=parse_shard(self.shard) if self.shard is not None else None,

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from harness.errors import UsageError, close_to
 from harness.record import Case, CompileScope, DeviceProfile, OptimizerKind, Planned
-from suites.spec import Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+from suites.spec import Attention, Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
 
 BOTH = (Mode.INFERENCE, Mode.TRAINING)
 
@@ -44,6 +44,7 @@ class Matrix:
     optimizer: OptimizerKind = OptimizerKind.NONE
     dynamic: bool = False
     deterministic: bool = False
+    attention: Attention = Attention.FUSED
     batch_size: int | None = None
     timeout_s: float | None = None
     shard: tuple[int, int] | None = None
@@ -202,7 +203,8 @@ def _planned(
     matrix: Matrix, suite: SuiteSpec, model: ModelSpec, mode: Mode, precision: Precision, profile: DeviceProfile
 ) -> Planned:
     batch_size = _batch_size(matrix, model, mode, profile)
-    smaller = model.accuracy_batch is not None and (batch_size is None or model.accuracy_batch < batch_size)
+    checked = model.accuracy_batch or suite.accuracy_batch
+    smaller = checked is not None and (batch_size is None or checked < batch_size)
     case = Case(
         device=profile.name,
         mode=mode,
@@ -215,6 +217,7 @@ def _planned(
         optimizer=matrix.optimizer if mode == Mode.TRAINING else OptimizerKind.NONE,
         dynamic=matrix.dynamic,
         deterministic=matrix.deterministic,
+        attention=matrix.attention,
         suite=suite.name,
         model=model.name,
         batch_size=batch_size,
@@ -225,7 +228,7 @@ def _planned(
         module=suite.module,
         tolerance=tolerance(suite, model, mode, precision),
         timeout_s=matrix.timeout_s if matrix.timeout_s is not None else profile.timeout_s,
-        accuracy_batch=model.accuracy_batch if smaller else None,
+        accuracy_batch=checked if smaller else None,
         skip=next((skip.why for skip in model.skip if _applies(skip, case, profile)), None),
     )
 

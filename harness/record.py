@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveFloat, PositiveInt, TypeAdapter
 
 from harness.stats import Estimate
-from suites.spec import Frozen, Mode, ModelSpec, Precision
+from suites.spec import Attention, Frozen, Mode, ModelSpec, Precision
 
 SCHEMA: Literal[1] = 1
 """Version of the lines of a journal."""
@@ -59,6 +59,10 @@ class Measure(StrEnum):
     PERFORMANCE = "performance"
 
 
+_LATER = {"attention": Attention.FUSED.value}
+"""Fields of a configuration that did not exist from the first, with their defaults."""
+
+
 class Configuration(Frozen):
     """Everything about a case but its model: what a summary is kept for."""
 
@@ -75,6 +79,18 @@ class Configuration(Frozen):
     optimizer: OptimizerKind = OptimizerKind.NONE
     dynamic: bool = False
     deterministic: bool = False
+    attention: Attention = Attention.FUSED
+
+    @property
+    def id(self) -> str:
+        """Hash of the fields. One that came later enters it only with a value that is not its default: so cases and
+        configurations of older journals keep their ids."""
+        values = self.model_dump(mode="json")
+        for name, plain in _LATER.items():
+            if values[name] == plain:
+                del values[name]
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def label(self) -> str:
@@ -85,6 +101,7 @@ class Configuration(Frozen):
         words += ["whole step"] if self.compile_scope == CompileScope.STEP else []
         words += [self.optimizer.value] if self.optimizer != OptimizerKind.NONE else []
         words += [name for name in ("tf32", "dynamic", "deterministic") if getattr(self, name)]
+        words += [f"{self.attention} attention"] if self.attention != Attention.FUSED else []
         return " ".join(words)
 
 
@@ -95,11 +112,6 @@ class Case(Configuration):
     model: str
     batch_size: int | None = None
     """None: the model's own inputs decide, as in a person's file without `batch_size`."""
-
-    @property
-    def id(self) -> str:
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
@@ -125,6 +137,8 @@ class Planned(Frozen):
     accuracy_batch: int | None = None
     skip: str | None = None
     """Why this case is not run; it then ends as `skipped`."""
+    expired: str | None = None
+    """A skip whose last day is over, with that day: the case runs, and somebody should look at the entry."""
 
 
 class Protocol(Frozen):
@@ -144,16 +158,38 @@ class DeviceProfile(Frozen):
     """The machine we ask for: `configs/devices/NAME.toml`."""
 
     name: str
-    kind: Literal["cpu"]
+    kind: str = Field(pattern=r"^(cpu|cuda|mps|[\w.]+:\w+)$")
+    """`cpu`, `cuda`, `mps`, or the class of another device as `package.module:Class`."""
     about: str = ""
+    product: str | None = None
+    """Part of the name that the machine must report for the device, in any case of letters; None: any will do."""
+    architecture: str | None = None
+    """Of the host, as `uname -m` says it; None: any will do."""
     threads: PositiveInt | None = None
     """Threads of one operation; None: the physical cores this process may use."""
+    pin: bool = False
+    """Keep each child on one logical processor per physical core, all of one NUMA node."""
     batch_divisor: PositiveInt = 1
     """A list's batch size is divided by this, rounded down, at least 1."""
     timeout_s: PositiveFloat = 1800.0
+    """Most seconds a case may take."""
+    max_seconds: PositiveFloat = 60.0
+    """Most seconds of sampling for one case."""
+    tf32: bool = False
+    """The device has TF32 units."""
     amp_dtype: str = "bfloat16"
     memory_reserve_bytes: int = 2 << 30
-    """Memory that a model may not take from the host."""
+    """Memory of the host that a model may not take."""
+    device_reserve_bytes: int = 0
+    """Memory of the device itself that a model may not take, where that is not the host's."""
+    lock_clocks: bool = False
+    """Hold the device's clock at one frequency during a run, where that is permitted."""
+    clock_mhz: PositiveInt | None = None
+    """Where to hold it; None: what the driver names as its default for applications."""
+    environment: Mapping[str, str] = Field(default_factory=dict)
+    """Variables that libraries read when they are imported; set before the workers start."""
+    verified_by: tuple[str, ...] = ()
+    """Journals of real runs with this profile, as they are named in `examples/`; without one it is unverified."""
 
 
 class Environment(Frozen):
@@ -184,11 +220,32 @@ class Environment(Frozen):
     method: int = METHOD
     load_average: float | None = None
     hash_seed: str | None = None
+    product: str | None = None
+    """Name that an accelerator reports; None where the CPU is the device."""
+    device_count: int | None = None
+    device_memory_bytes: int | None = None
+    driver: str | None = None
+    """Version of the accelerator's driver."""
+    sockets: int | None = None
+    numa_nodes: int | None = None
+    smt: bool | None = None
+    """Cores run two threads or more at once."""
+    turbo: bool | None = None
+    cgroup_cores: float | None = None
+    """Processors' worth of time that the control group allows; None: no limit."""
+    cgroup_memory_bytes: int | None = None
+    pinned: tuple[int, ...] = ()
+    """Logical processors that children are kept on; empty: not pinned."""
+    variables: Mapping[str, str] = Field(default_factory=dict)
+    """Environment variables that change how libraries compute, as the children see them."""
 
     @property
     def hard(self) -> str:
-        """Fingerprint of what starts a new series (statistics.md, 6): machine, threads, method."""
-        parts = (self.machine_id, self.host, self.cpu, self.cores_usable, self.memory_bytes, self.threads, self.method)
+        """Fingerprint of what starts a new series (statistics.md, 6): machine, device, threads, method."""
+        parts: list[object] = [self.machine_id, self.host, self.cpu, self.cores_usable, self.memory_bytes, self.threads, self.method]
+        branch = self.driver and self.driver.partition(".")[0]
+        later = (self.product, self.device_count, branch, list(self.pinned), dict(sorted(self.variables.items())))
+        parts += [part for part in later if part]  # so that an environment without them keeps its fingerprint
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @property
@@ -203,6 +260,31 @@ class Environment(Frozen):
             self.python,
         )
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+class Level(StrEnum):
+    """How much a finding about a host matters."""
+
+    GOOD = "good"
+    UNKNOWN = "unknown"
+    """The host does not tell."""
+    NOTE = "note"
+    WARNING = "warning"
+    """Numbers will be noisier, or not comparable with those of other hosts."""
+    BAD = "bad"
+    """Numbers from here would mislead, or there will be none."""
+
+
+class Finding(Frozen):
+    """One thing about a host that matters to measuring: what was seen, what it means, what to do."""
+
+    check: str
+    """What was looked at, e.g. `governor`."""
+    level: Level
+    value: str | None = None
+    """What was seen, short."""
+    sentence: str
+    remedy: str | None = None
 
 
 # -- what was observed ------------------------------------------------------------------------
@@ -390,6 +472,9 @@ class Timing(Frozen):
     """First and last third differed even after a second, longer warm-up."""
     finite_after: bool | None = None
     """Loss and parameters were finite after timing."""
+    eager_events_s: tuple[float, ...] = ()
+    compiled_events_s: tuple[float, ...] = ()
+    """Seconds per step by the device's own events, beside the host's clock; empty where it has none."""
 
 
 class Memory(Frozen):
@@ -397,6 +482,40 @@ class Memory(Frozen):
 
     eager_peak_bytes: int | None
     compiled_peak_bytes: int | None
+
+
+class ClockLock(StrEnum):
+    """What became of the wish to hold a device's clock."""
+
+    HELD = "held"
+    REFUSED = "refused"
+    LOST = "lost"
+    """Held at first, and found elsewhere during the case."""
+
+
+class Conditions(Frozen):
+    """The device and the host while a case was timed: read before, between pairs and after, never inside a sample."""
+
+    readings: int
+    clock_wanted_mhz: float | None = None
+    """What the clock is held at, or else the highest that the device offers."""
+    clock_before_mhz: float | None = None
+    clock_median_mhz: float | None = None
+    clock_lowest_mhz: float | None = None
+    slow_share: float | None = None
+    """Share of readings with a clock below 75 % of the wanted one."""
+    lock: ClockLock | None = None
+    """None: not asked for."""
+    throttle_reasons: tuple[str, ...] = ()
+    """All that were given, e.g. `power cap`."""
+    temperature_c: float | None = None
+    """Highest."""
+    power_w: float | None = None
+    """Highest."""
+    foreign_processes: tuple[str, ...] = ()
+    """Programs of others on the device, before or after."""
+    steal_share: float | None = None
+    """Share of the processors' time that a hypervisor gave to others."""
 
 
 class Log(Frozen):
@@ -423,6 +542,7 @@ class Findings(Frozen):
     compile: CompileReport | None = None
     timing: Timing | None = None
     memory: Memory | None = None
+    conditions: Conditions | None = None
 
 
 # -- what is derived --------------------------------------------------------------------------
@@ -442,6 +562,9 @@ class Flag(StrEnum):
     NOT_COMPILED = "not_compiled"
     NOT_FINITE = "not_finite"
     NO_REFERENCE = "no_reference"
+    THROTTLED = "throttled"
+    UNLOCKED = "unlocked"
+    SHARED = "shared"
 
 
 class Derived(Frozen):
@@ -486,6 +609,10 @@ class Run(Line):
     environment: Environment
     protocol: Protocol
     plan: tuple[Planned, ...]
+    doctor: tuple[Finding, ...] = ()
+    """How fit the host was found to be, before the first case."""
+    reference: str | None = None
+    """The reference configuration that was asked for, with `--as`."""
 
 
 class Start(Line):

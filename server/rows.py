@@ -72,6 +72,8 @@ def run_row(run: Run, environment_id: str) -> dict[str, Any]:
         "device": run.profile.name,
         "profile": document(run.profile),
         "protocol": document(run.protocol),
+        "doctor": [document(finding) for finding in run.doctor],
+        "reference": run.reference,
         "heartbeat_at": run.started_at,
     }
 
@@ -79,7 +81,7 @@ def run_row(run: Run, environment_id: str) -> dict[str, Any]:
 def configuration_row(configuration: Configuration) -> dict[str, Any]:
     values = document(configuration)
     return {
-        "id": fingerprint(values),
+        "id": configuration.id,
         "label": configuration.label,
         "device": configuration.device,
         "mode": configuration.mode.value,
@@ -92,7 +94,7 @@ def configuration_row(configuration: Configuration) -> dict[str, Any]:
 def case_row(case: Case) -> dict[str, Any]:
     return {
         "id": case.id,
-        "configuration_id": fingerprint(document(case.configuration)),
+        "configuration_id": case.configuration.id,
         "suite": case.suite,
         "model": case.model,
         "batch_size": case.batch_size,
@@ -110,6 +112,7 @@ def planned_row(run_id: str, position: int, planned: Planned) -> dict[str, Any]:
         "timeout_s": planned.timeout_s,
         "accuracy_batch": planned.accuracy_batch,
         "skip": planned.skip,
+        "expired": planned.expired,
         "spec": document(planned.spec),
         "attempt": 0,
     }

@@ -89,6 +89,10 @@ class Run(Base):
     device: Mapped[str] = mapped_column(Text)
     profile: Mapped[dict[str, Any]]
     protocol: Mapped[dict[str, Any]]
+    doctor: Mapped[list[Any]] = mapped_column(server_default="[]")
+    """Findings about the host, before the first case."""
+    reference: Mapped[str | None] = mapped_column(Text)
+    """Name of the reference configuration that was asked for."""
     last_start_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
@@ -137,6 +141,7 @@ class Planned(Base):
     timeout_s: Mapped[float]
     accuracy_batch: Mapped[int | None]
     skip: Mapped[str | None] = mapped_column(Text)
+    expired: Mapped[str | None] = mapped_column(Text)
     spec: Mapped[dict[str, Any]]
     attempt: Mapped[int] = mapped_column(default=0)
     """Newest attempt that was started or recorded; results of older ones are refused."""

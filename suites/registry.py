@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Protocol, cast
 
-from suites.spec import Mode, ModelSpec
+from suites.spec import Attention, Mode, ModelSpec
 from suites.workload import Workload
 
 
@@ -20,10 +20,15 @@ class LoadError(Exception):
 class Builder(Protocol):
     """Builds one model in FP32 on the CPU. The same seed gives the same weights and inputs.
 
-    Weights do not depend on mode or batch size. `batch_size` None leaves it to the model.
+    Weights do not depend on mode, batch size or attention. `batch_size` None leaves it to the model.
+
+    Raises:
+        LoadError: it cannot be built as asked for.
     """
 
-    def __call__(self, spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Workload: ...
+    def __call__(
+        self, spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int, attention: Attention = Attention.FUSED
+    ) -> Workload: ...
 
 
 def builder(module: str) -> Builder:
@@ -39,7 +44,7 @@ def builder(module: str) -> Builder:
         raise LoadError(f"{module} needs {missing!r}, which is not installed here. {_remedy(missing)}") from error
     build = getattr(found, "build", None)
     if not callable(build):
-        raise LoadError(f"{module} has no function build(spec, mode, batch_size, seed) and so is no suite.")
+        raise LoadError(f"{module} has no function build(spec, mode, batch_size, seed, attention) and so is no suite.")
     return cast(Builder, build)
 
 

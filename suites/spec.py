@@ -7,6 +7,7 @@ One `[[model]]` entry says all that is known of one model; each oddity has its `
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
@@ -28,6 +29,14 @@ class Precision(StrEnum):
     FP16 = "fp16"
 
 
+class Attention(StrEnum):
+    """How a library's networks compute attention: by the fused function, its default today, or spelled out as products
+    around a softmax, as everything was in 2022."""
+
+    FUSED = "fused"
+    EAGER = "eager"
+
+
 class Frozen(BaseModel):
     """A value that says no to unknown fields and to change."""
 
@@ -38,7 +47,10 @@ class Skip(Frozen):
     """A condition under which a model is not run. Absent fields match everything."""
 
     why: str
+    until: date | None = None
+    """The last day on which it holds: a model is not forgotten for ever."""
     device: str | None = None
+    """Name of a profile, or a kind of device."""
     mode: Mode | None = None
     precision: Precision | None = None
 
@@ -86,5 +98,7 @@ class SuiteSpec(Frozen):
     about: str
     module: str
     tolerance: Mapping[str, PositiveFloat]
+    accuracy_batch: PositiveInt | None = None
+    """Of every model whose entry gives none."""
     tiers: Mapping[str, Tier] = Field(default_factory=dict)
     models: tuple[ModelSpec, ...]

@@ -7,18 +7,21 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 import timm
+from timm.layers.config import set_fused_attn
 
 from suites import fill, inputs
 from suites.losses import classification
 from suites.registry import LoadError
-from suites.spec import Mode, ModelSpec
+from suites.spec import Attention, Mode, ModelSpec
 from suites.workload import Workload
 
 CALIBRATION_BATCH = 8
 """With two, the variance over one value per image (the squeeze of rexnet) is so small that activations reach 8e3."""
 
 
-def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Workload:
+def build(
+    spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int, attention: Attention = Attention.FUSED
+) -> Workload:
     """Return a network with filled weights, images of the size of its mode and, in training, a loss.
 
     Images are `(batch, channels, height, width)`; the size is the train size in training and the
@@ -31,6 +34,7 @@ def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Wor
     if not timm.is_model(name):
         close = get_close_matches(name, timm.list_models(), n=3, cutoff=0.5)
         raise LoadError(f'timm has no model "{name}".' + (f" Close: {', '.join(close)}." if close else ""))
+    set_fused_attn(attention == Attention.FUSED)  # read by each block when it is built
     with inputs.seeded(seed):
         module = timm.create_model(name, pretrained=False)
     config = cast(Mapping[str, Any], module.pretrained_cfg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from suites import fill, inputs
 from suites.losses import classification
 from suites.registry import LoadError
-from suites.spec import Mode, ModelSpec
+from suites.spec import Attention, Mode, ModelSpec
 from suites.workload import Workload
 
 CLASSES = 10
@@ -18,11 +19,12 @@ VOCABULARY = 64
 CALIBRATION_BATCH = 8
 
 
-class Attention(nn.Module):
+class Attending(nn.Module):
     """One block of self-attention over tokens. Its output is nested, with leaves that are no tensors."""
 
-    def __init__(self, width: int = 32, heads: int = 4) -> None:
+    def __init__(self, kind: Attention, width: int = 32, heads: int = 4) -> None:
         super().__init__()
+        self.kind = kind
         self.heads = heads
         self.embedding = nn.Embedding(VOCABULARY, width)
         self.norm = nn.LayerNorm(width)
@@ -36,10 +38,17 @@ class Attention(nn.Module):
         batch, length, width = embedded.shape
         split = self.query_key_value(self.norm(embedded)).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(batch, length, width)
+        mixed = self.mix(query, key, value).transpose(1, 2).reshape(batch, length, width)
         hidden = embedded + self.projection(mixed)
         pooled = hidden.mean(1)
         return {"logits": self.head(pooled), "states": {"hidden": hidden, "pooled": (pooled, None)}, "length": length}
+
+    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Return `(batch, heads, length, width / heads)`, as the arguments are."""
+        if self.kind == Attention.FUSED:
+            return scaled_dot_product_attention(query, key, value)
+        scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+        return scores.softmax(-1) @ value
 
 
 def _mlp(width: int) -> nn.Module:
@@ -61,7 +70,9 @@ def _conv(channels: int) -> nn.Module:
     )
 
 
-def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Workload:
+def build(
+    spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int, attention: Attention = Attention.FUSED
+) -> Workload:
     """Return one of `mlp`, `conv` and `attention`.
 
     Raises:
@@ -73,7 +84,7 @@ def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Wor
         raise LoadError(f'model "{spec.name}" needs an input_size in its entry.')
     size = spec.input_size
     with inputs.seeded(seed):
-        module = _module(spec.build_name, size[0])
+        module = _module(spec.build_name, size[0], attention)
     fill.wake(module, (_arguments(spec.build_name, CALIBRATION_BATCH, size, seed),), {}, seed)
 
     batch = 1 if batch_size is None else batch_size
@@ -86,9 +97,9 @@ def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Wor
     return Workload(module, arguments, {}, loss if mode == Mode.TRAINING else None)
 
 
-def _module(model: str, width: int) -> nn.Module:
+def _module(model: str, width: int, attention: Attention) -> nn.Module:
     if model == "attention":
-        return Attention()
+        return Attending(attention)
     return _conv(width) if model == "conv" else _mlp(width)
 
 

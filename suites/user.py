@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from suites.spec import Mode, ModelSpec, SuiteSpec
+from suites.spec import Attention, Mode, ModelSpec, SuiteSpec
 
 if TYPE_CHECKING:
     from suites.workload import Workload
@@ -40,20 +40,24 @@ def suite(paths: Iterable[Path | str], name: str = "user") -> SuiteSpec:
     )
 
 
-def build(spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int) -> Workload:
+def build(
+    spec: ModelSpec, mode: Mode, batch_size: int | None, seed: int, attention: Attention = Attention.FUSED
+) -> Workload:
     """Run the file `spec.build` as a fresh module and return its model.
 
     What the file raises comes out unchanged. It may seed by itself; where it does not, `seed` holds.
 
     Raises:
         LoadError: a function is missing, returns the wrong kind of thing, or takes no `batch_size`
-            although one is asked for.
+            although one is asked for; or attention is asked for, which the file alone decides.
     """
     from suites.inputs import seeded
     from suites.registry import LoadError
     from suites.workload import Workload
 
     path = Path(spec.build_name)
+    if attention != Attention.FUSED:
+        raise LoadError(f"{path}: a file chooses its own attention. Leave out --attention {attention}.")
     if not path.is_file():
         raise LoadError(f"{path}: there is no such file.")
     with seeded(seed):

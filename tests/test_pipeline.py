@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
@@ -17,11 +18,12 @@ from starlette.testclient import TestClient
 
 from dashboards.app import create_app
 from harness.journal import read, replay
-from harness.record import Outcome, Record
+from harness.record import JournalLine, Outcome, Record, Start
 from server.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 BENCH = [sys.executable, "-m", "bench.main"]
+T = TypeVar("T")
 TOY = ["run", "--suite", "toy", "--backend", "aot_eager", "--max-seconds", "0.3"]
 
 
@@ -38,14 +40,14 @@ def start(folder: Path, *args: str) -> subprocess.Popen[str]:
     )
 
 
-def records(folder: Path) -> list[Record]:
+def lines(kind: type[T], folder: Path) -> list[T]:
     journals = sorted((folder / "runs").glob("*.jsonl")) if (folder / "runs").exists() else []
-    return [line for path in journals for line in read(path) if isinstance(line, Record)]
+    return [line for path in journals for line in read(path) if isinstance(line, kind)]
 
 
-def wait_for_records(folder: Path, count: int, process: subprocess.Popen[str]) -> None:
+def wait_for(kind: type[JournalLine], count: int, folder: Path, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 120
-    while len(records(folder)) < count:
+    while len(lines(kind, folder)) < count:
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -63,7 +65,7 @@ def test_from_the_command_to_the_page(tmp_path: Path) -> None:
     assert process.returncode == 0, err
     assert "6 of 6 passed" in out
 
-    measured = records(tmp_path)
+    measured = lines(Record, tmp_path)
     assert [record.outcome for record in measured] == [Outcome.PASS] * 6
     assert len(rows(tmp_path)) == 6
     client = TestClient(create_app(Settings(database=f"sqlite:///{tmp_path}/bench.db")))
@@ -77,13 +79,13 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     """After SIGKILL of everything in the middle, nothing is left running, and `--resume` completes the run:
     no row lost, none doubled."""
     process = start(tmp_path, *TOY)
-    wait_for_records(tmp_path, 2, process)
+    wait_for(Record, 2, tmp_path, process)
     family = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     _, alive = psutil.wait_procs(family, timeout=15)
     assert alive == []
-    before = {record.id for record in records(tmp_path)}
+    before = {record.id for record in lines(Record, tmp_path)}
 
     done = start(tmp_path, "run", "--resume", "latest")
     out, err = done.communicate(timeout=200)
@@ -92,22 +94,22 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
 
     (journal,) = (tmp_path / "runs").glob("*.jsonl")
     history = replay(journal)
-    counts = Counter(record.case.id for record in records(tmp_path))
+    counts = Counter(record.case.id for record in lines(Record, tmp_path))
     assert counts == Counter(planned.case.id for planned in history.run.plan)
     assert before <= {record.id for record in history.records.values()}
     assert len(rows(tmp_path)) == 6
 
 
 def test_interrupted_by_hand(tmp_path: Path) -> None:
-    """Ctrl-C once finishes the record in hand, exits with 130 and says how to go on."""
+    """Ctrl-C once finishes the record in hand and begins no other, exits with 130 and says how to go on."""
     process = start(tmp_path, *TOY, "--only-accuracy")
-    wait_for_records(tmp_path, 1, process)
+    wait_for(Start, 2, tmp_path, process)  # between two cases nothing would be in hand
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=100)
 
     assert process.returncode == 130, err
-    finished = len(records(tmp_path))
-    assert 1 < finished < 6
+    finished = len(lines(Record, tmp_path))
+    assert finished == len(lines(Start, tmp_path)) < 6
     assert f"missing {6 - finished}" in out
     assert "--resume" in out
 
@@ -115,7 +117,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
 def test_without_a_database_nothing_is_lost(tmp_path: Path) -> None:
     """When the database breaks in the middle, the run goes on; the journal has all, and `bench import` catches up."""
     process = start(tmp_path, *TOY, "--only-accuracy")
-    wait_for_records(tmp_path, 1, process)
+    wait_for(Record, 1, tmp_path, process)
     for path in tmp_path.glob("bench.db*"):
         path.write_bytes(b"this is no database")
     out, err = process.communicate(timeout=200)

@@ -216,7 +216,7 @@ class _Measurement:
     def load(self, batch_size: int | None) -> tuple[Prepared, Device]:
         torch.set_num_threads(self.profile.threads or physical_cores())
         build = builder(self.planned.module)
-        workload = build(self.planned.spec, self.case.mode, batch_size, self.seed)
+        workload = build(self.planned.spec, self.case.mode, batch_size, self.seed, self.case.attention)
         # After the build: a model's file may set the framework's switches as it likes.
         set_global_state(self.case, self.seed)
         prepared = prepare(workload, self.case, self.profile.kind)

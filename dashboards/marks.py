@@ -56,6 +56,9 @@ FLAGS = {
     Flag.NOT_COMPILED: "nothing was compiled",
     Flag.NOT_FINITE: "not finite after timing",
     Flag.NO_REFERENCE: "not checked",
+    Flag.THROTTLED: "the clock was below 75 % of what it should be",
+    Flag.UNLOCKED: "the clock was held and got lost",
+    Flag.SHARED: "others used the device meanwhile",
 }
 
 GRAVE = (Flag.NOT_COMPILED, Flag.NO_REFERENCE, Flag.INSENSITIVE, Flag.RECOMPILED, Flag.NOT_FINITE)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from harness import stats
 from harness.record import (
     Accuracy,
+    ClockLock,
     CompileReport,
+    Conditions,
     Derived,
     Flag,
     Memory,
@@ -20,6 +22,13 @@ LEAST_MEMORY_BYTES = 1 << 20
 """Peaks below have no ratio: the kernel counts a process's memory in batches of pages per core."""
 
 
+SLOW_SHARE = 0.1
+"""Share of readings below 75 % of the wanted clock, above which a result is marked as throttled (statistics.md, 5)."""
+
+STEAL_SHARE = 0.02
+"""Share of the processors' time that others may take; the effect of as much on a ratio is below that of the interval."""
+
+
 def derive(
     outcome: Outcome,
     observed: Observed,
@@ -27,6 +36,7 @@ def derive(
     compile: CompileReport | None,
     timing: Timing | None,
     memory: Memory | None,
+    conditions: Conditions | None = None,
 ) -> Derived:
     """Return the statistics of one record by method `METHOD`.
 
@@ -45,7 +55,7 @@ def derive(
         no_estimate=speedup.reason if isinstance(speedup, stats.NoEstimate) else None,
         break_even_steps=_break_even(compile, eager_s, compiled_s),
         memory_ratio=_memory_ratio(memory),
-        flags=_flags(observed, accuracy, compile, timing, speedup),
+        flags=_flags(observed, accuracy, compile, timing, speedup, conditions),
     )
 
 
@@ -84,11 +94,13 @@ def _flags(
     compile: CompileReport | None,
     timing: Timing | None,
     speedup: stats.Estimate | stats.NoEstimate,
+    conditions: Conditions | None,
 ) -> tuple[Flag, ...]:
     """The marks on this result, in the order of `Flag`."""
     ratios: stats.Floats | tuple[float, ...] = ()
     if timing is not None and isinstance(speedup, stats.Estimate):
         ratios = stats.log_ratios(timing.eager_s, timing.compiled_s)
+    seen = conditions or Conditions(readings=0)
     marks = {
         Flag.CORRELATED: isinstance(speedup, stats.Estimate) and speedup.method == stats.BLOCK_MEDIANS,
         Flag.DRIFTING: timing is not None and timing.drifting,
@@ -101,6 +113,9 @@ def _flags(
         Flag.NOT_COMPILED: compile is not None and _compiled_nothing(compile),
         Flag.NOT_FINITE: timing is not None and timing.finite_after is False,
         Flag.NO_REFERENCE: compile is not None and (accuracy is None or accuracy.reference == Reference.NONE),
+        Flag.THROTTLED: (seen.slow_share or 0) > SLOW_SHARE,
+        Flag.UNLOCKED: seen.lock == ClockLock.LOST,
+        Flag.SHARED: bool(seen.foreign_processes) or (seen.steal_share or 0) > STEAL_SHARE,
     }
     return tuple(flag for flag in Flag if marks[flag])
 

@@ -242,7 +242,15 @@ class Environment(Frozen):
     @property
     def hard(self) -> str:
         """Fingerprint of what starts a new series (statistics.md, 6): machine, device, threads, method."""
-        parts: list[object] = [self.machine_id, self.host, self.cpu, self.cores_usable, self.memory_bytes, self.threads, self.method]
+        parts: list[object] = [
+            self.machine_id,
+            self.host,
+            self.cpu,
+            self.cores_usable,
+            self.memory_bytes,
+            self.threads,
+            self.method,
+        ]
         branch = self.driver and self.driver.partition(".")[0]
         later = (self.product, self.device_count, branch, list(self.pinned), dict(sorted(self.variables.items())))
         parts += [part for part in later if part]  # so that an environment without them keeps its fingerprint

@@ -174,7 +174,13 @@ def _record(
     log: Log | None = None,
 ) -> Record:
     derived = derive(
-        findings.outcome, findings.observed, findings.accuracy, findings.compile, findings.timing, findings.memory
+        findings.outcome,
+        findings.observed,
+        findings.accuracy,
+        findings.compile,
+        findings.timing,
+        findings.memory,
+        findings.conditions,
     )
     return Record(
         **{name: getattr(findings, name) for name in Findings.model_fields},

@@ -13,6 +13,9 @@ from harness.journal import History, replay
 from harness.record import Outcome, Record, Run
 from harness.summary import Summary, summarise
 
+SLOWEST = 8
+"""Compilations named as the slowest."""
+
 COLUMNS = (
     *("model", "outcome", "speedup", "pairs", "eager -> compiled", "compile s", "CPU s", "graph breaks"),
     *("memory ratio", "break-even steps", "sensitivity", "flags"),
@@ -29,6 +32,9 @@ def page(path: Path, history: History) -> list[str]:
             f"### {summary.suite}, {summary.configuration.label}",
             "",
             _in_short(summary),
+            "",
+            *_compiles(records),
+            *_breaks(records),
             "",
             *_table(records),
             "",
@@ -66,6 +72,30 @@ def _in_short(summary: Summary) -> str:
     return f"{passed}. Geometric mean: {mean}" + (
         f" of {summary.speedup.n}, within one launch." if summary.speedup else "."
     )
+
+
+def _compiles(records: list[Record]) -> list[str]:
+    """The slowest compilations and the sum of all."""
+    compiled = [(record, record.compile) for record in records if record.compile]
+    if not compiled:
+        return []
+    compiled.sort(key=lambda pair: -pair[1].cpu_s)
+    named = [f"{r.case.model} {c.wall_s:.0f} s ({c.cpu_s:.0f} CPU s)" for r, c in compiled[:SLOWEST]]
+    total_s = sum(c.cpu_s for _, c in compiled)
+    return [f"Slowest compiles: {', '.join(named)}; all {len(compiled)} together {total_s:,.0f} CPU s.", ""]
+
+
+def _breaks(records: list[Record]) -> list[str]:
+    """Graph breaks with their reasons, or that there are none."""
+    compiled = [(record, record.compile) for record in records if record.compile]
+    broken = [(record, found) for record, found in compiled if found.graph_breaks]
+    if not broken:
+        return [f"Graph breaks: none in the {len(compiled)} models that compiled."]
+    lines = [f"Graph breaks: in {len(broken)} of the {len(compiled)} models that compiled.", ""]
+    for record, found in broken:
+        reasons = "; ".join(f"{b.count}x {b.reason} ({b.where})" for b in found.breaks if not b.ours)
+        lines.append(f"- {record.case.model}: {report.printable(reasons)}")
+    return lines
 
 
 def _table(records: list[Record]) -> list[str]:

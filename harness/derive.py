@@ -26,7 +26,7 @@ SLOW_SHARE = 0.1
 """Share of readings below 75 % of the wanted clock, above which a result is marked as throttled (statistics.md, 5)."""
 
 STEAL_SHARE = 0.02
-"""Share of the processors' time that others may take; the effect of as much on a ratio is below that of the interval."""
+"""Share of the processors' time that a hypervisor may give to others before a result is marked; a choice."""
 
 
 def derive(

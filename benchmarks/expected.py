@@ -1,0 +1,137 @@
+"""Outcomes and graph breaks of a journal against what another project's CI expects of the same models.
+
+python -m benchmarks.expected examples/timm61-fp32-cpu-x86.jsonl.gz \
+    tests/data/ci_expected_accuracy/cpu_inductor_timm_inference.csv
+
+Prints Markdown: how many agree, and each difference with its cause and the command that shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import report
+from harness.errors import BenchError
+from harness.journal import History, replay
+from harness.record import Outcome, Record
+from suites.spec import Mode
+
+WORDS = {
+    Outcome.PASS: {"pass"},
+    Outcome.FAIL_ACCURACY: {"fail_accuracy"},
+    Outcome.FAIL_TO_RUN: {"fail_to_run", "0.0000"},
+    Outcome.EAGER_FAIL_TO_RUN: {"eager_1st_run_fail", "eager_2nd_run_fail", "eager_fail_to_run"},
+    Outcome.EAGER_TWO_RUNS_DIFFER: {"eager_two_runs_differ", "eager_variation"},
+    Outcome.MODEL_FAIL_TO_LOAD: {"model_fail_to_load"},
+    Outcome.OOM: {"OOM", "eager_1st_run_OOM", "eager_2nd_run_OOM"},
+    Outcome.TIMEOUT: {"timeout"},
+    Outcome.CRASH: {"infra_error"},
+    Outcome.SKIPPED: {"pass_due_to_skip"},
+    Outcome.MISSING: set(),
+}
+"""Our outcomes in the words of the upstream runner, as `docs/glossary.md` has them."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected of one model."""
+
+    status: str
+    graph_breaks: int | None
+
+
+def read(path: Path) -> dict[str, Expectation]:
+    """Return the expectations of a file by model; blank lines are passed over.
+
+    Raises:
+        BenchError: a line has no such columns, or says a model twice.
+    """
+    found: dict[str, Expectation] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        for row in reader:
+            name, status = row.get("name"), row.get("accuracy")
+            if not name or not status:
+                raise BenchError(f"{path}:{reader.line_num}: needs the columns name and accuracy. Mend that line.")
+            if name in found:
+                raise BenchError(f'{path}:{reader.line_num}: model "{name}" stands there twice. Keep one line.')
+            breaks = row.get("graph_breaks") or ""
+            found[name] = Expectation(status, int(breaks) if breaks.strip().isdigit() else None)
+    return found
+
+
+def differences(history: History, expected: Mapping[str, Expectation], mode: Mode) -> Iterable[tuple[str, ...]]:
+    """Yield model, expected, found, cause and command of each difference, models of one side only included."""
+    cases = {p.case.model: p.case for p in history.run.plan if p.case.mode == mode}
+    for model in sorted(cases.keys() | expected.keys()):
+        wanted, case = expected.get(model), cases.get(model)
+        if wanted is None:
+            yield model, "not in the file", "planned here", "the file does not know it", ""
+        elif case is None:
+            yield model, wanted.status, "not planned", "not one of the models of this run", ""
+        else:
+            record = history.records.get(case.id)
+            for said, seen, cause in _disagreeing(wanted, record):
+                yield model, said, seen, cause, _command(history, case.model, mode)
+
+
+def _disagreeing(wanted: Expectation, record: Record | None) -> Iterable[tuple[str, str, str]]:
+    if record is None:
+        yield wanted.status, Outcome.MISSING.value, "never ran"
+        return
+    if wanted.status not in WORDS[record.outcome]:
+        yield wanted.status, record.outcome.value, report.cause(record)
+    breaks = record.compile.graph_breaks if record.compile else None
+    if wanted.graph_breaks is not None and breaks is not None and breaks != wanted.graph_breaks:
+        reasons = record.compile.breaks if record.compile else ()
+        cause = "; ".join(f"{each.count}x {report.printable(each.reason)} at {each.where}" for each in reasons)
+        yield f"{wanted.graph_breaks} graph breaks", f"{breaks} graph breaks", cause
+
+
+def _command(history: History, model: str, mode: Mode) -> str:
+    case = next(p.case for p in history.run.plan if p.case.model == model and p.case.mode == mode)
+    words = ["bench", "run", "--suite", case.suite, "--model", model, f"--{case.precision}", "--mode", mode.value]
+    words += ["--device", case.device]
+    words += ["--batch-size", str(case.batch_size)] if case.batch_size else []
+    return shlex.join([*words, "--only-accuracy"])
+
+
+def section(path: Path, expectations: Path, mode: Mode) -> list[str]:
+    """Return the comparison as lines of Markdown."""
+    history, expected = replay(path), read(expectations)
+    both = expected.keys() & {p.case.model for p in history.run.plan if p.case.mode == mode}
+    rows = list(differences(history, expected, mode))
+    differing = {model for model, *_ in rows} & both
+    lines = [
+        f"## {path.name} against {expectations.name}",
+        "",
+        f"{len(both) - len(differing)} of {len(both)} models that both know ({mode.value}) have the expected outcome and "
+        f"the expected number of graph breaks; {len(rows)} differences.",
+        "",
+    ]
+    if rows:
+        lines += ["| model | expected | found | cause | shown by |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {m} | {said} | {seen} | {cause} | {f'`{shown}`' if shown else ''} |"
+            for m, said, seen, cause, shown in rows
+        ]
+        lines += [""]
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("journal", type=Path)
+    parser.add_argument("expectations", type=Path)
+    parser.add_argument("--mode", type=Mode, default=Mode.INFERENCE)
+    options = parser.parse_args()
+    print("\n".join(section(options.journal, options.expectations, options.mode)).rstrip())
+
+
+if __name__ == "__main__":
+    main()

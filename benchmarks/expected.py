@@ -110,17 +110,13 @@ def section(path: Path, expectations: Path, mode: Mode) -> list[str]:
     lines = [
         f"## {path.name} against {expectations.name}",
         "",
-        f"{len(both) - len(differing)} of {len(both)} models that both know ({mode.value}) have the expected outcome and "
-        f"the expected number of graph breaks; {len(rows)} differences.",
+        f"{len(both) - len(differing)} of the {len(both)} models that both know ({mode.value}) have the expected outcome "
+        f"and the expected number of graph breaks. Differences: {len(rows)}.",
         "",
     ]
     if rows:
         lines += ["| model | expected | found | cause | shown by |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {m} | {said} | {seen} | {cause} | {f'`{shown}`' if shown else ''} |"
-            for m, said, seen, cause, shown in rows
-        ]
-        lines += [""]
+        lines += [f"| {' | '.join([*told, f'`{shown}`' if shown else ''])} |" for *told, shown in rows]
     return lines
 
 

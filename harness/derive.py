@@ -21,7 +21,6 @@ from harness.record import (
 LEAST_MEMORY_BYTES = 1 << 20
 """Peaks below have no ratio: the kernel counts a process's memory in batches of pages per core."""
 
-
 SLOW_SHARE = 0.1
 """Share of readings below 75 % of the wanted clock, above which a result is marked as throttled (statistics.md, 5)."""
 

@@ -110,8 +110,8 @@ def section(path: Path, expectations: Path, mode: Mode) -> list[str]:
     lines = [
         f"## {path.name} against {expectations.name}",
         "",
-        f"{len(both) - len(differing)} of the {len(both)} models that both know ({mode.value}) have the expected outcome "
-        f"and the expected number of graph breaks. Differences: {len(rows)}.",
+        f"{len(both) - len(differing)} of the {len(both)} models that both know ({mode.value}) ended as expected, "
+        f"with as many graph breaks. Differences: {len(rows)}.",
         "",
     ]
     if rows:

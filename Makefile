@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?= --suite timm --fp32 --amp --tier quick
 PYTEST_ARGS ?=
 
-.PHONY: bench test lint types contracts tests browser format clean
+.PHONY: bench test lint types contracts tests browser format aarch64 clean
 
 # The dashboard is up before the first model runs; Ctrl-C finishes the model in hand.
 bench: $(VENV)/.run
@@ -33,6 +33,12 @@ browser: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Does everything that is pinned install on ARM Linux? Asks the package index; after a change of constraints.txt.
+aarch64: $(VENV)/.dev
+	$(BIN)/pip install --quiet 'uv>=0.13'
+	$(BIN)/python -m benchmarks.aarch64 > docs/results/aarch64.md.new
+	mv docs/results/aarch64.md.new docs/results/aarch64.md
 
 $(VENV)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("bench needs Python 3.11 or newer: make PYTHON=python3.12 ...")'

@@ -8,13 +8,14 @@ import typer
 
 from bench import output
 from bench.options import DATABASE, Database, Json, named_suites
-from harness import config
+from harness import config, report
+from harness.record import DeviceProfile
 from suites.spec import Mode, ModelSpec
 
 if TYPE_CHECKING:
     from server.schemas import Run
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Show suites, models, devices or runs.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Show suites, models, devices, references, runs.")
 
 Suites = Annotated[
     list[str], typer.Option("--suite", metavar="NAME", help="Only this suite, or a model file (name.py). Repeatable.")
@@ -51,16 +52,26 @@ def models(suite: Suites = [], as_json: Json = False) -> None:  # noqa: B006 - t
 
 @app.command()
 def devices(as_json: Json = False) -> None:
-    """Device profiles, for --device."""
+    """Device profiles, for --device; verified: by which journals of real runs in examples/."""
     found = [config.device(name) for name in config.devices()]
     if as_json:
         for device in found:
             output.json_line("device", device.model_dump(mode="json"))
         return
     output.rows(
-        ("device", "kind", "batch divisor", "limit", "about"),
-        [(d.name, d.kind, str(d.batch_divisor), f"{d.timeout_s:g} s", d.about) for d in found],
+        ("device", "kind", "product", "batch divisor", "limit", "verified", "about"),
+        [_device_cells(device) for device in found],
     )
+
+
+@app.command()
+def references(as_json: Json = False) -> None:
+    """Configurations of published figures, for --as."""
+    for reference in (config.reference(name) for name in config.references()):
+        if as_json:
+            output.json_line("reference", reference.model_dump(mode="json"))
+        else:
+            print("\n".join(report.reference_lines(reference)))
 
 
 @app.command()
@@ -82,6 +93,18 @@ def runs(limit: Limit = 20, database: Database = DATABASE, as_json: Json = False
     output.rows(columns, [_run_cells(run) for run in found])
     if (count := queries.count()) > len(found):
         print(f"{len(found)} of {count} runs; --limit {count} shows all.")
+
+
+def _device_cells(device: DeviceProfile) -> tuple[str, ...]:
+    return (
+        device.name,
+        device.kind,
+        device.product or device.architecture or "any",
+        str(device.batch_divisor),
+        f"{device.timeout_s:g} s",
+        ", ".join(device.verified_by) or "unverified",
+        device.about,
+    )
 
 
 def _run_cells(run: Run) -> tuple[str, ...]:

@@ -21,8 +21,10 @@ import typer
 
 from harness import config
 from harness.errors import UsageError
+from harness.host import detect
 from harness.plan import Matrix, parse_shard, plan
-from harness.record import CompileScope, DeviceProfile, OptimizerKind, Planned
+from harness.record import CompileScope, DeviceProfile, OptimizerKind, Planned, now
+from harness.reference import ReferenceConfiguration
 from server.settings import DEFAULT_DATABASE
 from suites import user
 from suites.spec import Attention, Mode, Precision, SuiteSpec
@@ -74,49 +76,70 @@ class Selection:
     bf16: Annotated[bool, typer.Option("--bf16", help="Model and inputs in bfloat16.")] = False
     fp16: Annotated[bool, typer.Option("--fp16", help="Model and inputs in float16.")] = False
     tf32: Annotated[bool, typer.Option("--tf32", help="FP32 with TF32 matrix products, on NVIDIA GPUs.")] = False
-    backend: Annotated[str, typer.Option("--backend", help="Any backend that torch lists.")] = "inductor"
-    compile_mode: Annotated[str, typer.Option("--compile-mode", help="Mode of the inductor backend.")] = "default"
+    backend: Annotated[
+        str | None, typer.Option("--backend", help="Any backend that torch lists. Default: inductor.")
+    ] = None
+    compile_mode: Annotated[
+        str | None, typer.Option("--compile-mode", help="Mode of the inductor backend. Default: default.")
+    ] = None
     compile_scope: Annotated[
-        CompileScope, typer.Option("--compile-scope", help="Compile the module, or the whole step.")
-    ] = CompileScope.MODULE
+        CompileScope | None,
+        typer.Option("--compile-scope", help="Compile the module, or the whole step. Default: module."),
+    ] = None
     optimizer: Annotated[
-        OptimizerKind, typer.Option("--optimizer", help="Optimizer step after each backward pass.")
-    ] = OptimizerKind.NONE
+        OptimizerKind | None, typer.Option("--optimizer", help="Step after each backward pass. Default: none.")
+    ] = None
     dynamic: Annotated[bool, typer.Option("--dynamic", help="Compile for dynamic shapes.")] = False
     deterministic: Annotated[bool, typer.Option("--deterministic", help="Deterministic kernels only.")] = False
     attention: Annotated[
-        Attention, typer.Option("--attention", help="The library's fused attention, or spelled out as in 2022.")
-    ] = Attention.FUSED
+        Attention | None,
+        typer.Option("--attention", help="The library's fused attention, its default, or spelled out as in 2022."),
+    ] = None
     device: Annotated[str, typer.Option("--device", metavar="PROFILE", help="See `bench list devices`.")] = AUTO
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="In place of each model's own.")] = None
     timeout: Annotated[
         float | None, typer.Option("--timeout", help="Seconds a case may take. Default: the device's.")
     ] = None
     shard: Annotated[str | None, typer.Option("--shard", metavar="I/N", help="The I-th of N parts of the plan.")] = None
+    reference: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="As published figures were measured: see `bench list references`."),
+    ] = None
 
     def matrix(self) -> Matrix:
         """Return what is asked for, in the planner's words."""
-        named = [each for each in Precision if getattr(self, each.value)]
+        reference, said = self.reference_configuration(), self._said()
         return Matrix(
             suites=tuple(suite.name for suite in self.suites()),
             models=tuple(self.model),
             excludes=tuple(self.exclude),
             tier=self.tier,
             limit=self.limit,
-            modes=MODES[self.mode] if self.mode is not None else None,
-            precisions=tuple(named) or (Precision.FP32,),
-            tf32=self.tf32,
-            backend=self.backend,
-            compile_mode=self.compile_mode,
-            compile_scope=self.compile_scope,
-            optimizer=self.optimizer,
-            dynamic=self.dynamic,
-            deterministic=self.deterministic,
-            attention=self.attention,
-            batch_size=self.batch_size,
             timeout_s=self.timeout,
             shard=parse_shard(self.shard) if self.shard is not None else None,
+            **(reference.agreed(said) if reference is not None else said),
         )
+
+    def _said(self) -> dict[str, Any]:
+        """Return the options that say how a case is measured, those that were typed, as fields of a matrix."""
+        values = {
+            "modes": MODES[self.mode] if self.mode is not None else None,
+            "precisions": tuple(each for each in Precision if getattr(self, each.value)) or None,
+            "tf32": self.tf32 or None,
+            "backend": self.backend,
+            "compile_mode": self.compile_mode,
+            "compile_scope": self.compile_scope,
+            "optimizer": self.optimizer,
+            "dynamic": self.dynamic or None,
+            "deterministic": self.deterministic or None,
+            "attention": self.attention,
+            "batch_size": self.batch_size,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def reference_configuration(self) -> ReferenceConfiguration | None:
+        """Return the configuration that `--as` names."""
+        return config.reference(self.reference) if self.reference is not None else None
 
     def suites(self) -> list[SuiteSpec]:
         """Return the suites named; see `named_suites`."""
@@ -125,12 +148,19 @@ class Selection:
         return named_suites(self.suite)
 
     def profile(self) -> DeviceProfile:
-        """Return the device profile; `auto` is the CPU, the only kind of device there is so far."""
-        return config.device("cpu" if self.device == AUTO else self.device)
+        """Return the device profile, as `--as` needs it; `auto` is the one that says most about this machine."""
+        profile = detect.choose(profiles(), detect.look()) if self.device == AUTO else config.device(self.device)
+        reference = self.reference_configuration()
+        return reference.on(profile) if reference is not None else profile
 
     def plan(self) -> tuple[Planned, ...]:
-        """Return the ordered cases; see `harness.plan.plan`."""
-        return plan(self.matrix(), self.suites(), self.profile())
+        """Return the ordered cases; see `harness.plan.plan`. A day is one in UTC, as all times of a run are."""
+        return plan(self.matrix(), self.suites(), self.profile(), now().date())
+
+
+def profiles() -> list[DeviceProfile]:
+    """Return all device profiles, by name."""
+    return [config.device(name) for name in config.devices()]
 
 
 def named_suites(names: Sequence[str]) -> list[SuiteSpec]:

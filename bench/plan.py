@@ -29,13 +29,16 @@ def main(selection: Selection, as_json: Json = False) -> None:
     )
     counts = Counter(each.case.precision.value for each in planned if each.skip is None)
     skipped = sum(each.skip is not None for each in planned)
-    told = [f"{count} {precision}" for precision, count in counts.items()] + ([f"{skipped} skipped"] if skipped else [])
+    expired = sum(each.expired is not None for each in planned)
+    told = [f"{count} {precision}" for precision, count in counts.items()]
+    told += [f"{count} {what}" for what, count in (("skipped", skipped), ("with an expired skip", expired)) if count]
     print(f"{len(planned)} case{'s' if len(planned) > 1 else ''} on {planned[0].case.device}: {', '.join(told)}")
 
 
 def _row(place: int, planned: Planned) -> tuple[str, ...]:
     case = planned.case
     notes = [f"skipped: {planned.skip}"] if planned.skip is not None else []
+    notes += [f"skip expired: {planned.expired}"] if planned.expired is not None else []
     notes += [f"checked with batch {planned.accuracy_batch}"] if planned.accuracy_batch is not None else []
     batch = "" if case.batch_size is None else str(case.batch_size)
     return (

@@ -13,16 +13,22 @@ from typing import Annotated
 
 import typer
 
+from bench.doctor import examined
 from bench.main import INTERRUPTED
-from bench.options import DATABASE, Database, Json, Selection, selecting
+from bench.options import DATABASE, Database, Json, Selection, profiles, selecting
 from bench.progress import Progress
 from harness import report
+from harness.beside import comparisons_of
 from harness.errors import BenchError, UsageError, close_to
+from harness.host import detect, nvml, settings
+from harness.host.clocks import Lock, held
 from harness.journal import FOLDER, History, Journal, find, replay
 from harness.record import (
     DeviceProfile,
     EndReason,
     Environment,
+    Finding,
+    Level,
     Measure,
     Outcome,
     Planned,
@@ -47,11 +53,17 @@ DASHBOARD_GRACE_S = 10
 Target = Annotated[
     float, typer.Option("--precision-target", help="Stop sampling at this half width, as a share of the speedup.")
 ]
-Seconds = Annotated[float, typer.Option("--max-seconds", help="Most seconds of sampling for one case.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option("--max-seconds", help="Most seconds of sampling for one case. Default: the device's."),
+]
 OnlyAccuracy = Annotated[bool, typer.Option("--only-accuracy", help="Check, do not time.")]
 OnlyPerformance = Annotated[bool, typer.Option("--only-performance", help="Time, do not check: no plain pass.")]
 Resume = Annotated[
     str | None, typer.Option("--resume", metavar="RUN", help="Go on with this run: a prefix of its id, or `latest`.")
+]
+KeepClocks = Annotated[
+    bool, typer.Option("--keep-clocks", help="Do not hold the device's clock, also where its profile says so.")
 ]
 Serve = Annotated[bool, typer.Option("--serve", help="Serve the dashboard while the run goes on.")]
 Port = Annotated[int, typer.Option("--port", help="Port of the dashboard; 0 takes any that is free.")]
@@ -62,10 +74,11 @@ Port = Annotated[int, typer.Option("--port", help="Port of the dashboard; 0 take
 def main(
     selection: Selection,
     precision_target: Target = 0.01,
-    max_seconds: Seconds = 60.0,
+    max_seconds: Seconds = None,
     only_accuracy: OnlyAccuracy = False,
     only_performance: OnlyPerformance = False,
     resume: Resume = None,
+    keep_clocks: KeepClocks = False,
     database: Database = DATABASE,
     as_json: Json = False,
     serve: Serve = False,
@@ -79,28 +92,38 @@ def main(
         path = find(resume)
         with _output(database, as_json, serve, port) as output, Journal(path) as journal:
             history = replay(path)
+            settings.apply(history.run.profile)
+            _examined(history.run.profile, database)  # the run keeps what was found when it began
             workers = Workers(modules(history.run.plan))
             _check_same_host(history.run, _host(workers, history.run.plan, history.run.profile))
-            raise typer.Exit(_measure(history, workers, journal, output))
+            raise typer.Exit(_measure(history, workers, journal, output, keep_clocks))
     plan, profile = selection.plan(), selection.profile()
     if find_spec("torch") is None:
         raise BenchError("measuring needs torch, and it is not installed here: pip install 'compile-bench[run]'.")
+    detect.refuse(profile, profiles(), detect.look())
+    settings.apply(profile)
+    if max_seconds is None:
+        protocol = protocol.model_copy(update={"max_seconds": profile.max_seconds})
     with _output(database, as_json, serve, port) as output:
-        run, workers = _new_run(plan, profile, protocol)
+        doctor = _examined(profile, database)
+        run, workers = _new_run(plan, profile, protocol, selection.reference, doctor)
         with Journal(FOLDER / f"{run.id}.jsonl") as journal:
             journal.write(run)
-            raise typer.Exit(_measure(History(run), workers, journal, output))
+            raise typer.Exit(_measure(History(run), workers, journal, output, keep_clocks))
 
 
-def _protocol(precision_target: float, max_seconds: float, only_accuracy: bool, only_performance: bool) -> Protocol:
+def _protocol(
+    precision_target: float, max_seconds: float | None, only_accuracy: bool, only_performance: bool
+) -> Protocol:
     if only_accuracy and only_performance:
         raise UsageError("--only-accuracy and --only-performance exclude each other. Leave one of them out.")
     if not 0 < precision_target < 1:
         raise UsageError(f"--precision-target {precision_target:g}: must lie between 0 and 1, e.g. 0.01 for +-1 %.")
-    if not max_seconds > 0:
+    if max_seconds is not None and not max_seconds > 0:
         raise UsageError(f"--max-seconds {max_seconds:g}: must be above 0.")
     measure = Measure.ACCURACY if only_accuracy else Measure.PERFORMANCE if only_performance else Measure.ALL
-    return Protocol(measure=measure, precision_target=precision_target, max_seconds=max_seconds)
+    asked = {} if max_seconds is None else {"max_seconds": max_seconds}
+    return Protocol(measure=measure, precision_target=precision_target, **asked)
 
 
 @dataclass(frozen=True)
@@ -137,10 +160,25 @@ def _output(database: str, as_json: bool, serve: bool, port: int) -> Iterator[_O
             process.wait()
 
 
-def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protocol) -> tuple[Run, Workers]:
+def _examined(profile: DeviceProfile, database: str) -> tuple[Finding, ...]:
+    """Return how fit this host is found, before anything starts; what disturbs is said now, not after a night."""
+    findings = examined(profile, database)
+    for finding in findings:
+        if finding.level in (Level.WARNING, Level.BAD):
+            print(report.finding_line(finding), file=sys.stderr)
+    return findings
+
+
+def _new_run(
+    plan: tuple[Planned, ...],
+    profile: DeviceProfile,
+    protocol: Protocol,
+    reference: str | None,
+    doctor: tuple[Finding, ...],
+) -> tuple[Run, Workers]:
     workers = Workers(modules(plan))
     host = _host(workers, plan, profile)
-    _check_compiler(plan, host)
+    _check_compiler(plan, profile, host)
     limit = host.available_memory_bytes - profile.memory_reserve_bytes
     if limit <= 0:
         raise BenchError(
@@ -155,16 +193,18 @@ def _new_run(plan: tuple[Planned, ...], profile: DeviceProfile, protocol: Protoc
         environment=host.environment,
         protocol=protocol.model_copy(update={"memory_limit_bytes": limit}),
         plan=plan,
+        reference=reference,
+        doctor=doctor,
     )
     return run, workers
 
 
 def _host(workers: Workers, plan: Sequence[Planned], profile: DeviceProfile) -> Host:
     print("Starting workers: the first import of torch may take a minute.", file=sys.stderr)
-    return workers.host(profile.threads, inductor=needs_inductor(plan))
+    return workers.host(profile.threads, inductor=needs_inductor(plan), profile=profile)
 
 
-def _check_compiler(plan: Sequence[Planned], host: Host) -> None:
+def _check_compiler(plan: Sequence[Planned], profile: DeviceProfile, host: Host) -> None:
     """What torch lists is known only where torch is: so the worker was asked."""
     for planned in plan:
         case = planned.case
@@ -174,15 +214,16 @@ def _check_compiler(plan: Sequence[Planned], host: Host) -> None:
         if case.compile_mode not in host.compile_modes:
             known = ", ".join(host.compile_modes)
             raise UsageError(f"--compile-mode {case.compile_mode}: inductor has none. Known: {known}.")
-        if case.backend == "inductor" and case.device == "cpu" and not host.environment.compiler:
+        if case.backend == "inductor" and profile.kind == "cpu" and not host.environment.compiler:
             raise BenchError("inductor on a CPU needs a C++ compiler, and none was found. Install g++, or set CXX.")
 
 
-def _measure(history: History, workers: Workers, journal: Journal, output: _Output) -> int:
+def _measure(history: History, workers: Workers, journal: Journal, output: _Output, keep_clocks: bool) -> int:
     """Run what is left, say the last words, and return the exit code."""
     progress, store, stop = output.progress, output.store, Stop()
     with stop.listening():
-        reason = execute(history, workers, journal, [progress, store], stop, tick=progress.tick)
+        with _clock(history.run.profile, keep_clocks) as lock:
+            reason = execute(history, workers, journal, [progress, store], stop, lock=lock, tick=progress.tick)
         _last_words(history.run, progress, reason, journal, output.as_json)
         if store.trouble:
             missing = f"the database lacks part of this run: {store.trouble}"
@@ -193,6 +234,19 @@ def _measure(history: History, workers: Workers, journal: Journal, output: _Outp
     if reason == EndReason.INTERRUPTED:
         return INTERRUPTED
     return 0 if any(r.outcome == Outcome.PASS for r in progress.records.values()) else NOTHING_PASSED
+
+
+@contextlib.contextmanager
+def _clock(profile: DeviceProfile, keep: bool) -> Iterator[Lock | None]:
+    """Hold the device's clock while the block runs, if its profile asks for it and the driver lets us."""
+    if keep:
+        yield None
+        return
+    gpu = next(iter(nvml.gpus()), None) if profile.kind == "cuda" else None
+    with held(profile, gpu) as lock:
+        if lock is not None and lock.refused is not None:
+            print(f"bench: the clock is not held: {lock.refused}. With --keep-clocks it need not be.", file=sys.stderr)
+        yield lock
 
 
 def _check_same_host(run: Run, host: Host) -> None:
@@ -208,9 +262,10 @@ def _check_same_host(run: Run, host: Host) -> None:
 
 def _last_words(run: Run, progress: Progress, reason: EndReason, journal: Journal, as_json: bool) -> None:
     summaries = summarise(run.plan, progress.records)
+    comparisons = comparisons_of(run, progress.records)
     if as_json:
-        for summary in summaries:
-            print(summary.model_dump_json())
+        for line in (*summaries, *comparisons):
+            print(line.model_dump_json())
         return
-    for line in report.summary_lines(run, progress.records, summaries, reason, str(journal.path)):
-        print(line)
+    for text in report.summary_lines(run, progress.records, summaries, reason, str(journal.path), comparisons):
+        print(text)

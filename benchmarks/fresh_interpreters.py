@@ -35,7 +35,7 @@ def planned(model: str) -> Planned:
     from harness.plan import Matrix, plan
 
     matrix = Matrix(suites=("timm",), models=(model,), modes=(Mode.INFERENCE,), precisions=(Precision.FP32,))
-    (only,) = plan(matrix, [config.suite("timm")], config.device("cpu"))
+    (only,) = plan(matrix, [config.suite("timm")], config.device("cpu"), datetime.now(UTC).date())
     return only
 
 

@@ -6,6 +6,7 @@ python -m benchmarks.sensitivity    prints docs/results/sensitivity.md
 from __future__ import annotations
 
 import copy
+import sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -52,7 +53,8 @@ def measure(module: nn.Module, mode: Mode, size: tuple[int, ...], batch_size: in
     one, other = outputs
     apart = (one - other).square().mean().sqrt().item()
     scale = torch.stack(outputs).square().mean().sqrt().item()
-    return Sensitivity(apart=apart, relative=apart / scale, largest=largest)
+    relative = apart / scale if scale else 0.0  # a head of zeros, as built, says nothing but zero
+    return Sensitivity(apart=apart, relative=relative, largest=largest)
 
 
 def as_built(spec: ModelSpec) -> nn.Module:
@@ -74,22 +76,28 @@ largest absolute activation. Inference is eval mode, training is train mode. Fil
 
 {date.today()}, {_machine()}, torch {torch.__version__}, timm {timm.__version__}, seed {SEED}.
 """)
+    rows = {spec.name: _rows(spec) for spec in config.suite("timm").models}
     for mode in Mode:
         print(f"""## {mode.value.capitalize()}
 
 | model | relative, built | filled | apart, built | filled | largest, built | filled |
 |---|---:|---:|---:|---:|---:|---:|""")
-        for spec in config.suite("timm").models:
-            print(_row(spec, mode), flush=True)
+        for name, cells in rows.items():
+            print(f"| {name} | {cells[mode]} |")
         print()
 
 
-def _row(spec: ModelSpec, mode: Mode) -> str:
-    filled = build(spec, mode, BATCH, SEED).module
-    size = (spec.input_size if mode == Mode.TRAINING else spec.eval_input_size) or (3, 224, 224)
-    a, b = (measure(network, mode, size) for network in (as_built(spec), filled))
-    cells = [f"{a.relative:.2g}", f"{b.relative:.2g}", f"{a.apart:.1e}", f"{b.apart:.1e}"]
-    return f"| {spec.name} | {' | '.join(cells)} | {a.largest:.3g} | {b.largest:.3g} |"
+def _rows(spec: ModelSpec) -> dict[Mode, str]:
+    """Return the cells of one model in each mode; they go to stderr as well, as the whole takes an hour or more."""
+    networks = (as_built(spec), build(spec, Mode.INFERENCE, BATCH, SEED).module)
+    cells = {}
+    for mode in Mode:
+        size = (spec.input_size if mode == Mode.TRAINING else spec.eval_input_size) or (3, 224, 224)
+        a, b = (measure(network, mode, size) for network in networks)
+        values = [f"{a.relative:.2g}", f"{b.relative:.2g}", f"{a.apart:.1e}", f"{b.apart:.1e}"]
+        cells[mode] = " | ".join([*values, f"{a.largest:.3g}", f"{b.largest:.3g}"])
+        print(spec.name, mode.value, cells[mode], file=sys.stderr, flush=True)
+    return cells
 
 
 def _machine() -> str:

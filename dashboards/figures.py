@@ -70,7 +70,7 @@ def speedups(results: Sequence[Result], summary: Summary) -> go.Figure:
     shown = list(timed.values()) + ([summary.speedup] if summary.speedup else [])
     _lay_out(figure, results, _reach(shown), colours)
     if summary.speedup:
-        _add_mean(figure, summary.speedup, colours)
+        _add_mean(figure, summary.speedup, summary.rule, colours)
     return figure
 
 
@@ -78,7 +78,7 @@ def sentence(results: Sequence[Result], summary: Summary) -> str:
     """Return what the chart shows, for who cannot see it."""
     timed = [result.speedup.value for result in results if result.speedup and _drawn(result)]
     reach = f", from {words.ratio(min(timed))} to {words.ratio(max(timed))}" if timed else ""
-    mean = f"; geometric mean {words.interval(summary.speedup)}" if summary.speedup else ""
+    mean = f"; geometric mean, {summary.rule}, {words.interval(summary.speedup)}" if summary.speedup else ""
     return f"Speedups of {len(timed)} of {len(results)} models of {summary.suite}, {summary.label}{reach}{mean}."
 
 
@@ -165,16 +165,17 @@ def _words_instead(result: Result, place: int, colours: dict[str, str]) -> dict[
     }
 
 
-def _add_mean(figure: go.Figure, mean: Estimate, colours: dict[str, str]) -> None:
+def _add_mean(figure: go.Figure, mean: Estimate, rule: str, colours: dict[str, str]) -> None:
     figure.add_vrect(x0=mean.low, x1=mean.high, fillcolor=colours["muted"], opacity=0.2, line_width=0, layer="below")
     line = {"color": colours["ink"], "width": 1.5, "dash": "dash"}
     figure.add_vline(x=mean.value, line=line, layer="below")
     figure.add_annotation(
         x=math.log10(mean.value),
+        xanchor="right" if mean.value > 1 else "left",  # towards the middle: at an edge it would be cut off
         y=1,
         yref="paper",
         yanchor="bottom",
-        text=f"mean {words.ratio(mean.value)}",
+        text=f"mean {words.ratio(mean.value)}, {rule}",
         showarrow=False,
         font={"size": 12, "color": colours["ink"]},
     )

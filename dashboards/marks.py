@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.record import Flag
+from harness.record import Flag, Level
 from server.schemas import Estimate, Result, RunState, Status
 
 
@@ -16,7 +16,7 @@ class Mark:
     letter: str
     words: str
     kind: str
-    """Its colour: `good`, `bad` or `quiet`."""
+    """Its colour: `good`, `warn`, `bad` or `quiet`."""
 
 
 STATUS = {
@@ -43,6 +43,17 @@ STATE = {
     RunState.INTERRUPTED: Mark("–", "", "interrupted", "bad"),
     RunState.LOST: Mark("?", "", "stopped without a word", "bad"),
 }
+
+LEVEL = {
+    Level.BAD: Mark("✕", "", "bad", "bad"),
+    Level.WARNING: Mark("!", "", "warning", "warn"),
+    Level.UNKNOWN: Mark("?", "", "unknown", "quiet"),
+    Level.NOTE: Mark("•", "", "note", "quiet"),
+    Level.GOOD: Mark("✓", "", "good", "good"),
+}
+
+DISTURBING = (Level.WARNING, Level.BAD)
+"""Levels that a reader of a run's numbers should know of."""
 
 FLAGS = {
     Flag.CORRELATED: "samples depend on each other",

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from harness.beside import Compared
+from harness.reference import Quantity, Read
 from server import schemas
 
 NONE = "–"
 """Absent: not zero, not unknown by accident."""
+
+READ = {
+    Read.PRIMARY: "read in its source",
+    Read.SECONDARY: "read at second hand",
+    Read.INFERRED: "inferred",
+}
+"""Where a published figure was read."""
 
 
 def ratio(number: float | None, decimals: int = 2) -> str:
@@ -52,6 +61,13 @@ def pass_rate(rate: schemas.PassRate) -> str:
     if rate.share is None or rate.low is None or rate.high is None:
         return NONE
     return f"{percent(rate.share)} ({100 * rate.low:.0f}–{100 * rate.high:.0f})"
+
+
+def ours(compared: Compared) -> str:
+    """Return our figure beside a published one, or why there is none."""
+    if compared.ours is None:
+        return f"none ({compared.why_not})"
+    return percent(compared.ours) if compared.published.of == Quantity.PASS_RATE else ratio(compared.ours)
 
 
 def milliseconds(value_s: float | None) -> str:

@@ -1,15 +1,16 @@
 """Reads `configs/` into types that others own.
 
 Searched in this order, the first that holds the file wins: `$BENCH_CONFIGS`, `./configs`, the
-`configs` folder installed beside this package. So one own file does not hide the rest.
+`configs` folder installed beside this package. So one own file does not hide the rest. What is
+wrong with a file is said with its line; `harness.faults` holds what contradicts itself.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, TypeVar
@@ -17,12 +18,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 import harness
+from harness import faults
 from harness.errors import BenchError, UsageError, close_to
+from harness.faults import Fault
+from harness.lines import line_of
 from harness.record import DeviceProfile
-from suites.spec import Mode, ModelSpec, Precision, SuiteSpec, Tier
+from harness.reference import ReferenceConfiguration
+from suites.spec import ModelSpec, SuiteSpec, Tier
 
 ENVIRONMENT_VARIABLE = "BENCH_CONFIGS"
-TOLERANCE_KEYS = [*Mode, *Precision]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -36,7 +40,7 @@ def suite(name: str) -> SuiteSpec:
     """
     path = _find("suites", name, "suite")
     spec = _parse(SuiteSpec, name, _read(path), path, renamed={"model": "models", "tier": "tiers"})
-    _check(spec, path)
+    _refuse(path, faults.of_suite(spec, devices()))
     return spec
 
 
@@ -48,12 +52,26 @@ def suites() -> list[str]:
 def device(name: str) -> DeviceProfile:
     """Return a device profile by name. Raises as `suite` does."""
     path = _find("devices", name, "device")
-    return _parse(DeviceProfile, name, _read(path), path, renamed={})
+    profile = _parse(DeviceProfile, name, _read(path), path, renamed={})
+    _refuse(path, faults.of_device(profile))
+    return profile
 
 
 def devices() -> list[str]:
     """Return the names of all device profiles, sorted."""
     return _names("devices")
+
+
+def reference(name: str) -> ReferenceConfiguration:
+    """Return a reference configuration by name. Raises as `suite` does."""
+    path = _find("references", name, "reference configuration")
+    renamed = {"precision": "precisions", "set": "models"}
+    return _parse(ReferenceConfiguration, name, _read(path), path, renamed=renamed)
+
+
+def references() -> list[str]:
+    """Return the names of all reference configurations, sorted."""
+    return _names("references")
 
 
 def search_path() -> list[Path]:
@@ -82,14 +100,19 @@ def _find(folder: str, name: str, noun: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    text = ""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        text = path.read_bytes().decode("utf-8")
+        return tomllib.loads(text)
     except OSError as error:
         raise BenchError(f"{path}: cannot be read ({error.strerror}). Mend the file or its permissions.") from error
     except UnicodeDecodeError as error:
-        raise BenchError(f"{path}: byte {error.start + 1} is not UTF-8. Save the file as UTF-8.") from error
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise BenchError(f"{path}:{line}: byte {error.start + 1} is not UTF-8. Save the file as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise BenchError(f"{path}: not valid TOML: {error}. Mend that line.") from error
+        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        where = place[1] if place and place[1] else len(text.splitlines())
+        raise BenchError(f"{path}:{where}: not valid TOML: {error}. Mend that line.") from error
 
 
 def _parse(kind: type[M], name: str, table: Mapping[str, Any], path: Path, renamed: Mapping[str, str]) -> M:
@@ -97,64 +120,54 @@ def _parse(kind: type[M], name: str, table: Mapping[str, Any], path: Path, renam
     words = [word for word in _fields(kind) if word not in ("name", *renamed.values())] + [*renamed]
     for word in table:
         if word not in words:
-            raise BenchError(f'{path}: unknown field "{word}".{close_to(word, words)} Correct or remove it.')
+            text = f'unknown field "{word}".{close_to(word, words)} Correct or remove it.'
+            raise BenchError(_sentence(path, table, Fault((word,), text)))
     try:
         return kind.model_validate({"name": name} | {renamed.get(word, word): value for word, value in table.items()})
     except ValidationError as error:
-        raise BenchError(f"{path}{_first_fault(error, table, {new: old for old, new in renamed.items()})}") from error
+        fault = _first_fault(error, {new: old for old, new in renamed.items()})
+        raise BenchError(_sentence(path, table, fault)) from error
 
 
-def _first_fault(error: ValidationError, table: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    """Return the entry, its field, what is wrong there and what to do, as the rest of a sentence."""
-    fault = error.errors()[0]
-    where = [words.get(str(part), part) for part in fault["loc"]]
-    owner, known = "", []
-    if where[0] == "model" and len(where) > 2:
-        owner, known = _entry(table["model"][where[1]], int(where[1])), _fields(ModelSpec)
-    elif where[0] == "tier" and len(where) > 2:
-        owner, known = f', tier "{where[1]}"', _fields(Tier)
-    field = ".".join(str(part) for part in (where[2:] if owner else where))
+def _first_fault(error: ValidationError, words: Mapping[str, str]) -> Fault:
+    """Return the place of the first fault, in the words of the file, what is wrong there and what to do."""
+    first = error.errors()[0]
+    head, *rest = first["loc"]
+    where = (words.get(str(head), head), *rest)
+    inside = len(where) > 2 and where[0] in ("model", "tier")
+    known = _fields(ModelSpec if where[0] == "model" else Tier) if inside else []
+    field = ".".join(str(part) for part in (where[2:] if inside else where))
     more = f" ({error.error_count() - 1} more faults.)" if error.error_count() > 1 else ""
-    if fault["type"] == "extra_forbidden":
-        return f'{owner}: unknown field "{field}".{close_to(field, known)} Correct or remove it.{more}'
-    if fault["type"] == "missing":
-        return f'{owner}: field "{field}" is missing. Add it.{more}'
-    given = shorten(repr(fault["input"]), 60)
-    return f'{owner}: field "{field}" is {given}: {fault["msg"][:1].lower()}{fault["msg"][1:]}. Correct it.{more}'
+    if first["type"] == "extra_forbidden":
+        return Fault(where, f'unknown field "{field}".{close_to(field, known)} Correct or remove it.{more}')
+    if first["type"] == "missing":
+        return Fault(where, f'field "{field}" is missing. Add it.{more}')
+    given = shorten(repr(first["input"]), 60)
+    return Fault(where, f'field "{field}" is {given}: {first["msg"][:1].lower()}{first["msg"][1:]}. Correct it.{more}')
 
 
-def _entry(entry: object, index: int) -> str:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    return f', model "{name}"' if name else f", [[model]] number {index + 1}"
+def _refuse(path: Path, found: Iterable[Fault]) -> None:
+    for fault in found:
+        raise BenchError(_sentence(path, _read(path), fault))
+
+
+def _sentence(path: Path, table: Mapping[str, Any], fault: Fault) -> str:
+    """Return file, line, entry and what is wrong there."""
+    line = line_of(path.read_text(encoding="utf-8"), fault.where)
+    return f"{path}:{line}{_owner(table, fault.where)}: {fault.text}"
+
+
+def _owner(table: Mapping[str, Any], where: Sequence[str | int]) -> str:
+    """Return whose field it is, e.g. `, model "mlp"`; nothing for one of the file itself."""
+    match where:
+        case ["tier", str(name), _, *_]:
+            return f', tier "{name}"'
+        case ["model", int(index), _, *_]:
+            entry = table["model"][index]
+            known = entry.get("name") if isinstance(entry, dict) else None
+            return f', model "{known}"' if known else f", [[model]] number {index + 1}"
+    return ""
 
 
 def _fields(kind: type[BaseModel]) -> list[str]:
     return list(kind.model_fields)
-
-
-def _check(spec: SuiteSpec, path: Path) -> None:
-    """Refuse what a type cannot: names said twice or never, tolerances for nothing or for too little."""
-    names = [model.name for model in spec.models]
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise BenchError(f'{path}, model "{name}": there are {count} such entries. Keep one.')
-    for tier_name, tier in spec.tiers.items():
-        for field, listed, known in (
-            ("models", tier.models, names),
-            ("reduced_precision", tier.reduced_precision or (), tier.models),
-        ):
-            for name in (each for each in listed if each not in known):
-                raise BenchError(
-                    f'{path}, tier "{tier_name}": field "{field}" names "{name}", which is no model of the '
-                    f"{'suite' if field == 'models' else 'tier'}.{close_to(name, known)} Correct it."
-                )
-    for owner, keys in [("", spec.tolerance), *((f', model "{each.name}"', each.tolerance) for each in spec.models)]:
-        for key in keys:
-            if key not in TOLERANCE_KEYS:
-                raise BenchError(
-                    f'{path}{owner}: field "tolerance" has "{key}", which is no mode or precision.'
-                    f"{close_to(key, TOLERANCE_KEYS)} Use one of {', '.join(TOLERANCE_KEYS)}."
-                )
-    for mode in Mode:
-        if mode not in spec.tolerance:
-            raise BenchError(f'{path}: field "tolerance.{mode}" is missing. Add it under [tolerance].')

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fnmatch import fnmatchcase
 
 from harness.errors import UsageError, close_to
@@ -16,6 +17,8 @@ from harness.record import Case, CompileScope, DeviceProfile, OptimizerKind, Pla
 from suites.spec import Attention, Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
 
 BOTH = (Mode.INFERENCE, Mode.TRAINING)
+FILES = "suites.user"
+"""Builder of the models that are people's own files."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,12 @@ class Matrix:
     shard: tuple[int, int] | None = None
 
 
-def plan(matrix: Matrix, suites: Sequence[SuiteSpec], profile: DeviceProfile) -> tuple[Planned, ...]:
+def plan(matrix: Matrix, suites: Sequence[SuiteSpec], profile: DeviceProfile, today: date) -> tuple[Planned, ...]:
     """Return the cases of a run in the order in which they run; skipped ones are among them, with their reason.
 
     Args:
         suites: the suites that `matrix.suites` names, in that order.
+        today: a skip holds up to and including its last day.
 
     Raises:
         UsageError: an option contradicts another or the profile, a name is unknown, or nothing is left.
@@ -62,7 +66,8 @@ def plan(matrix: Matrix, suites: Sequence[SuiteSpec], profile: DeviceProfile) ->
     _refuse_contradictions(matrix, profile)
     _refuse_unknown_names(matrix, suites)
     _refuse_nothing(matrix, suites)
-    cases = tuple(planned for suite in suites for planned in _suite_cases(matrix, suite, profile))
+    _refuse_attention_of_files(matrix, suites)
+    cases = tuple(planned for suite in suites for planned in _suite_cases(matrix, suite, profile, today))
     for precision in matrix.precisions:
         if not any(each.case.precision == precision for each in cases):
             raise UsageError(
@@ -111,11 +116,12 @@ def _refuse_contradictions(matrix: Matrix, profile: DeviceProfile) -> None:
         parse_shard(f"{matrix.shard[0]}/{matrix.shard[1]}")
     if not matrix.precisions:
         raise UsageError("No precision is named. Give one of --fp32, --amp, --bf16, --fp16.")
-    reduced = [f"--{each.value}" for each in matrix.precisions if each != Precision.FP32]
-    if matrix.tf32 and reduced:
-        raise UsageError(f"--tf32 changes only FP32 and cannot go with {' '.join(reduced)}. Leave one of them out.")
-    if matrix.tf32 and profile.kind == "cpu":
-        raise UsageError(f"--tf32 needs an NVIDIA GPU, and device {profile.name} is a CPU. Leave it out.")
+    if matrix.tf32 and Precision.FP32 not in matrix.precisions:
+        raise UsageError("--tf32 changes only FP32, which is not asked for. Add --fp32, or leave it out.")
+    if matrix.tf32 and not profile.tf32:
+        raise UsageError(
+            f"--tf32 needs an NVIDIA GPU with TF32 units, and device {profile.name} has none. Leave it out."
+        )
     if matrix.compile_mode != "default" and matrix.backend != "inductor":
         raise UsageError(
             f"--compile-mode {matrix.compile_mode} changes only the inductor backend, not {matrix.backend}. "
@@ -152,6 +158,15 @@ def _refuse_nothing(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
         raise UsageError(f"Nothing to run: --exclude {' --exclude '.join(matrix.excludes)} removes every model.")
 
 
+def _refuse_attention_of_files(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
+    files = next((suite for suite in suites if suite.module == FILES), None)
+    if files is not None and matrix.attention != Attention.FUSED:
+        raise UsageError(
+            f"--attention {matrix.attention}: a model file chooses its own attention ({files.models[0].name}). "
+            "Leave the file out, or what asks for it (--attention, --as)."
+        )
+
+
 def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> str:
     names = [model.name for suite in suites for model in suite.models]
     full = [f"{suite.name}/{model.name}" for suite in suites for model in suite.models]
@@ -172,11 +187,11 @@ def _of_tier(suite: SuiteSpec, tier: str | None) -> tuple[ModelSpec, ...]:
     return tuple(model for model in suite.models if model.name in suite.tiers[tier].models)
 
 
-def _suite_cases(matrix: Matrix, suite: SuiteSpec, profile: DeviceProfile) -> list[Planned]:
+def _suite_cases(matrix: Matrix, suite: SuiteSpec, profile: DeviceProfile, today: date) -> list[Planned]:
     tier = suite.tiers[matrix.tier] if matrix.tier is not None else None
     modes = matrix.modes or (tier.modes if tier else ()) or BOTH
     cases = [
-        _planned(matrix, suite, model, mode, precision, profile)
+        _planned(matrix, suite, model, mode, precision, profile, today)
         for model in _of_tier(suite, matrix.tier)
         if not matrix.models or _any_matches(matrix.models, suite.name, model.name)
         if not _any_matches(matrix.excludes, suite.name, model.name)
@@ -200,7 +215,13 @@ def _cost(planned: Planned) -> tuple[bool, bool, int]:
 
 
 def _planned(
-    matrix: Matrix, suite: SuiteSpec, model: ModelSpec, mode: Mode, precision: Precision, profile: DeviceProfile
+    matrix: Matrix,
+    suite: SuiteSpec,
+    model: ModelSpec,
+    mode: Mode,
+    precision: Precision,
+    profile: DeviceProfile,
+    today: date,
 ) -> Planned:
     batch_size = _batch_size(matrix, model, mode, profile)
     checked = model.accuracy_batch or suite.accuracy_batch
@@ -210,7 +231,7 @@ def _planned(
         mode=mode,
         precision=precision,
         amp_dtype=profile.amp_dtype if precision == Precision.AMP else None,
-        tf32=matrix.tf32,
+        tf32=matrix.tf32 and precision == Precision.FP32,
         backend=matrix.backend,
         compile_mode=matrix.compile_mode,
         compile_scope=matrix.compile_scope,
@@ -222,6 +243,7 @@ def _planned(
         model=model.name,
         batch_size=batch_size,
     )
+    skip, expired = _skip(model, case, profile, today)
     return Planned(
         case=case,
         spec=model,
@@ -229,7 +251,8 @@ def _planned(
         tolerance=tolerance(suite, model, mode, precision),
         timeout_s=matrix.timeout_s if matrix.timeout_s is not None else profile.timeout_s,
         accuracy_batch=checked if smaller else None,
-        skip=next((skip.why for skip in model.skip if _applies(skip, case, profile)), None),
+        skip=skip,
+        expired=expired,
     )
 
 
@@ -251,6 +274,18 @@ def tolerance(suite: SuiteSpec, model: ModelSpec, mode: Mode, precision: Precisi
             if key.value in table:
                 return table[key.value]
     raise UsageError(f"Suite {suite.name} gives no tolerance for {mode.value}. Add it under [tolerance] in its file.")
+
+
+def _skip(model: ModelSpec, case: Case, profile: DeviceProfile, today: date) -> tuple[str | None, str | None]:
+    """Return why a case is not run, and else which skip of it has expired."""
+    expired = None
+    for skip in model.skip:
+        if not _applies(skip, case, profile):
+            continue
+        if skip.until is None or today <= skip.until:
+            return skip.why, None
+        expired = expired or f"{skip.why} (until {skip.until})"
+    return None, expired
 
 
 def _applies(skip: Skip, case: Case, profile: DeviceProfile) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.record import EndReason, Outcome, Planned, Record, Run
+from harness.beside import Compared, Comparison
+from harness.record import EndReason, Finding, Level, Outcome, Planned, Record, Run
+from harness.reference import Quantity, ReferenceConfiguration
 from harness.stats import Estimate
 from harness.summary import Summary
 
@@ -16,7 +19,16 @@ def headline(run: Run) -> str:
     suites = sorted({planned.case.suite for planned in run.plan})
     torch = run.environment.versions.get("torch", "unknown")
     count = len(run.plan)
-    return f"{', '.join(suites)} on {run.profile.name}, torch {torch}, {count} case{'s' * (count != 1)}, run {run.id}"
+    line = f"{', '.join(suites)} on {run.profile.name}, torch {torch}, {count} case{'s' * (count != 1)}, run {run.id}"
+    return "\n  ".join([line, *_expired(run.plan)])
+
+
+def _expired(plan: Sequence[Planned]) -> list[str]:
+    """Return one line of warning for all skips whose last day is over, or none."""
+    over = dict.fromkeys(f"{each.case.name}: {each.expired}" for each in plan if each.expired is not None)
+    if not over:
+        return []
+    return [f"Skips have expired, so these run; mend or renew their entries. {printable(_named(over))}"]
 
 
 def record_line(record: Record, width: int = 0) -> str:
@@ -57,6 +69,24 @@ def cause(record: Record) -> str:
     return printable(f"{record.failure.kind}: {record.failure.text}") if record.failure else ""
 
 
+def finding_line(finding: Finding) -> str:
+    """Return a finding as one line: `warning: load 1.9 of 2 processors. Others compute ... Remedy: ...`."""
+    seen = f"{finding.check} {finding.value}" if finding.value else finding.check
+    remedy = f" Remedy: {finding.remedy}" if finding.remedy else ""
+    return f"{finding.level}: {printable(seen)}. {finding.sentence}{remedy}"
+
+
+def fitness(findings: Iterable[Finding]) -> str:
+    """Return the last line of an examination: fit, fit with warnings, or not fit; and how much is unknown."""
+    counts = Counter(finding.level for finding in findings)
+    unknown = f"; {counts[Level.UNKNOWN]} not told by this host" if counts[Level.UNKNOWN] else ""
+    if counts[Level.BAD]:
+        return f"Not fit to measure: {counts[Level.BAD]} bad, {counts[Level.WARNING]} warning{unknown}."
+    if counts[Level.WARNING]:
+        return f"Fit to measure, with {counts[Level.WARNING]} warning{'s' * (counts[Level.WARNING] > 1)}{unknown}."
+    return f"Fit to measure{unknown}."
+
+
 def printable(text: str) -> str:
     """Return the first line of `text` without anything that could steer a terminal."""
     line = text.strip().splitlines()[0] if text.strip() else ""
@@ -80,7 +110,12 @@ def significant(value: float) -> str:
 
 
 def summary_lines(
-    run: Run, records: Mapping[str, Record], summaries: Sequence[Summary], reason: EndReason, journal: str
+    run: Run,
+    records: Mapping[str, Record],
+    summaries: Sequence[Summary],
+    reason: EndReason,
+    journal: str,
+    comparisons: Sequence[Comparison] = (),
 ) -> list[str]:
     """Return the last words of a run: pass rate, geometric mean and left-out models per configuration."""
     lines = []
@@ -94,9 +129,10 @@ def summary_lines(
         lines.append(f"{head}: {summary.passed} of {judged} passed{rate}{others}")
         mean = speedup(summary.speedup) if summary.speedup else "none"
         of = f" of {summary.speedup.n} models, within one launch" if summary.speedup else f" ({summary.no_speedup})"
-        lines.append(f"  geometric mean: {mean}{of}")
+        lines.append(f"  geometric mean, {summary.rule}: {mean}{of}")
         if summary.left_out and summary.speedup:
             lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")
+    lines += [line for comparison in comparisons for line in comparison_lines(comparison)]
     waiting = [planned for planned in run.plan if planned.case.id not in records and not planned.skip]
     passed = sum(summary.passed for summary in summaries)
     counted = {
@@ -109,6 +145,42 @@ def summary_lines(
     if reason == EndReason.INTERRUPTED:
         lines.append(f"Interrupted. `bench run --resume {run.id}` runs the {len(waiting)} that are missing.")
     return lines
+
+
+def comparison_lines(comparison: Comparison) -> list[str]:
+    """Return published figures with ours by the same rule, or one line that says why they cannot be compared."""
+    if comparison.differences:
+        points = "; ".join(map(printable, comparison.differences))
+        return [f"not comparable with the figures of {comparison.title}: {points}"]
+    rule = comparison.rule
+    return [
+        f"by the {rule.name} ({rule.about}), beside {comparison.title}:",
+        *(f"  {each.published.what}: {_ours(each)}; published {each.published.printed}" for each in comparison.figures),
+    ]
+
+
+def _ours(compared: Compared) -> str:
+    if compared.ours is None:
+        return f"none ({compared.why_not})"
+    number = f"{compared.ours:.1%}" if compared.published.of == Quantity.PASS_RATE else f"{compared.ours:.2f}x"
+    return f"{number} of {compared.of} models"
+
+
+def reference_lines(reference: ReferenceConfiguration) -> list[str]:
+    """Return all that a reference configuration says: the options it means, its set, its rule and its figures."""
+    models = ", ".join(f"{count} {suite}" for suite, count in reference.models.items())
+    formats = "".join(f"{p.upper()} in {n.amp_dtype}; " for p, n in reference.precisions.items() if n.amp_dtype)
+    lines = [
+        f"{reference.name}: {reference.about}",
+        f"  means    {reference.options}",
+        f"  on       {reference.device.kind}, {reference.device.product}; {formats}the list's batch sizes",
+        f"  models   {sum(reference.models.values())}: {models}",
+        f"  rule     {reference.rule.name}: {reference.rule.about}",
+    ]
+    for figure in reference.published:
+        reading = f"; {figure.reading}" if figure.reading else ""
+        lines.append(f"  figure   {figure.what}: {figure.printed} (read in a {figure.read} source{reading})")
+    return [*lines, *(f"  source   {each}" for each in reference.source)]
 
 
 def _named(words: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from harness.derive import derive
+from harness.host.clocks import Lock, as_held, judged
 from harness.journal import History, Journal
 from harness.record import (
     EndReason,
@@ -57,6 +58,7 @@ def execute(
     sinks: Sequence[Sink],
     stop: Stop,
     *,
+    lock: Lock | None = None,
     tick: Callable[[], None] = lambda: None,
     target: Callable[..., None] = measure_case,
 ) -> EndReason:
@@ -64,6 +66,7 @@ def execute(
 
     Args:
         history: what the journal says so far: at least the run.
+        lock: what became of the wish to hold the device's clock; None: there was none.
         tick: called several times a second while a child is at work.
         target: the child's main function.
 
@@ -82,7 +85,7 @@ def execute(
         if stop.soon:
             reason = EndReason.INTERRUPTED
             break
-        finished = _one(run, planned, workers, journal, sinks, stop, history, tick, target)
+        finished = _one(run, planned, workers, journal, sinks, stop, history, lock, tick, target)
         if finished is None:
             reason = EndReason.INTERRUPTED
             break
@@ -104,6 +107,7 @@ def _one(
     sinks: Sequence[Sink],
     stop: Stop,
     history: History,
+    lock: Lock | None,
     tick: Callable[[], None],
     target: Callable[..., None],
 ) -> Record | None:
@@ -126,7 +130,8 @@ def _one(
 
     folder = tempfile.mkdtemp(prefix="bench-")
     try:
-        assignment = Assignment(planned=planned, protocol=run.protocol, profile=run.profile, folder=folder)
+        profile = as_held(run.profile, lock)
+        assignment = Assignment(planned=planned, protocol=run.protocol, profile=profile, folder=folder)
         ending = workers.attend(
             target,
             assignment.model_dump_json(),
@@ -140,6 +145,7 @@ def _one(
     if ending.interrupted:
         return None
     findings = ending.answer.findings if ending.answer else _death(ending, planned)
+    findings = findings.model_copy(update={"conditions": judged(findings.conditions, lock)})
     exit_code = None if ending.answer else ending.exit_code
     return _record(run, planned, attempt, began, findings, exit_code, ending.log)
 

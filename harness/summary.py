@@ -11,6 +11,9 @@ from harness.record import Configuration, Flag, Line, Outcome, Planned, Record
 from harness.stats import Estimate, NoEstimate, geometric_mean, wilson
 from suites.spec import Frozen
 
+UNCLIPPED = "unclipped"
+"""The rule of our geometric means: what failed has no speedup and is left out, and no speedup is raised or lowered."""
+
 
 class LeftOut(Frozen):
     """A model that does not enter the geometric mean, and why."""
@@ -38,6 +41,8 @@ class Summary(Line):
     speedup: Estimate | None
     """Geometric mean of the valid cases, with the interval of the measurement for these models."""
     no_speedup: str | None
+    rule: str = UNCLIPPED
+    """By which `speedup` was averaged."""
     emulated: int
     left_out: tuple[LeftOut, ...]
     compile_wall_s: float | None

@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from harness.errors import BenchError
-from harness.record import Log
+from harness.record import DeviceProfile, Log
 from harness.worker.main import MESSAGE, Answer, AtStage, Host, Look, Problem, find_host
 
 START_LIMIT_S = 180.0
@@ -101,17 +101,19 @@ class Workers:
         sys.warnoptions.append("ignore:resource_tracker:UserWarning")
         _adopt_orphans()
 
-    def host(self, threads: int | None, *, inductor: bool = False) -> Host:
+    def host(self, threads: int | None, *, inductor: bool = False, profile: DeviceProfile | None = None) -> Host:
         """Start the forkserver and return what a first child finds here.
 
         Args:
             threads: of one operation; None: as many as there are physical cores.
             inductor: cases will compile with inductor; what it makes once per machine is made now.
+            profile: the device asked for; None: the CPU, and not pinned.
 
         Raises:
             BenchError: the children of this forkserver could not be trusted, or it does not start.
         """
-        child = _Child(self._context, find_host, Look(threads=threads, inductor=inductor).model_dump_json())
+        look = Look(threads=threads, inductor=inductor, profile=profile)
+        child = _Child(self._context, find_host, look.model_dump_json())
         deadline = time.monotonic() + START_LIMIT_S
         message = None
         try:

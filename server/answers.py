@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness import record, stats
+from harness import beside, record, stats
+from harness.reference import Row
 from server import schemas
 from server.rows import stored_as
 from server.schemas import RunState, Status
@@ -22,7 +23,8 @@ _PLANNED = (
     "batch_size",
     "tolerance",
 )
-_NO_FAILURE = (Status.PASS, Status.SKIPPED, Status.MISSING, Status.WAITING, Status.RUNNING)
+_NO_RESULT = (Status.SKIPPED, Status.MISSING, Status.WAITING, Status.RUNNING)
+_NO_FAILURE = (Status.PASS, *_NO_RESULT)
 
 
 def run_answer(run: Any, state: RunState, found: Sequence[Any]) -> schemas.Run:
@@ -56,6 +58,38 @@ def result_answer(row: Any, state: RunState, running: bool = False) -> schemas.R
     known |= {name: getattr(row, name) for name in observed}
     known |= {"status": Status(row.outcome), "record_id": row.id, "attempt": row.result_attempt}
     return schemas.Result(**known | {"speedup": _estimate(row, "speedup")})
+
+
+def facts(
+    run: Any, summaries: Iterable[schemas.Summary], results: Iterable[schemas.Result], specs: Mapping[str, Any]
+) -> beside.Facts:
+    """Return what a comparison with published figures needs. `specs`: a model's entry as stored, by case id."""
+    configurations = {summary.configuration_id: summary.configuration for summary in summaries}
+    entries = [_entry(result, configurations[result.configuration_id], specs[result.case_id]) for result in results]
+    return beside.Facts(
+        profile=stored_as(record.DeviceProfile, run.profile),
+        environment=stored_as(record.Environment, run.environment),
+        protocol=stored_as(record.Protocol, run.protocol),
+        entries=tuple(entries),
+    )
+
+
+def _entry(result: schemas.Result, configuration: record.Configuration, spec: Mapping[str, Any]) -> beside.Entry:
+    row = Row(
+        accuracy=result.status.value,
+        speedup=result.speedup.value if result.speedup else None,
+        compile_s=result.compile_wall_s,
+        memory_ratio=result.memory_ratio,
+    )
+    return beside.Entry(
+        suite=result.suite,
+        model=result.model,
+        configuration=configuration,
+        batch_size=result.batch_size,
+        listed_batch=spec["batch"].get(configuration.mode.value),
+        skipped=result.status == Status.SKIPPED,
+        row=row if result.status not in _NO_RESULT else None,
+    )
 
 
 def failures(results: Iterable[schemas.Result]) -> Iterator[schemas.FailureGroup]:

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, func, select
 from sqlalchemy.orm import Session
 
-from harness import record
+from harness import beside, record
 from harness.errors import BenchError
 from server import answers, db, rows, schemas
 from server.schemas import RunState
@@ -71,6 +71,7 @@ class Queries:
 
         Raises:
             NotFound: no run fits, or several do.
+            BenchError: a file of published figures is broken.
         """
         with self._read() as connection:
             run = _find(connection, name)
@@ -78,13 +79,19 @@ class Queries:
             state = self._state(connection, run)
             in_hand = connection.execute(_in_hand(run.id)).all() if state == RunState.RUNNING else []
             results = [answers.result_answer(row, state) for row in connection.execute(_results(run.id))]
+            specs = {row.case_id: row.spec for row in connection.execute(_specs(run.id))}
+        answer = answers.run_answer(run, state, summaries)
+        facts = answers.facts(run, answer.summaries, results, specs)
         return schemas.RunDetail(
-            **dict(answers.run_answer(run, state, summaries)),
-            environment=rows.stored_as(record.Environment, run.environment),
-            profile=rows.stored_as(record.DeviceProfile, run.profile),
-            protocol=rows.stored_as(record.Protocol, run.protocol),
+            **dict(answer),
+            environment=facts.environment,
+            profile=facts.profile,
+            protocol=facts.protocol,
+            doctor=tuple(rows.stored_as(record.Finding, finding) for finding in run.doctor),
             in_hand=tuple(schemas.InHand.model_validate(row._asdict()) for row in in_hand),
             failures=tuple(answers.failures(results)),
+            reference=run.reference,
+            comparisons=tuple(beside.compare(reference, facts) for reference in beside.known()),
         )
 
     def results(self, name: str = LATEST, sort: Sort = Sort.PLAN, descending: bool = False) -> list[schemas.Result]:
@@ -227,6 +234,10 @@ def _in_hand(run_id: str) -> Select[Any]:
         .where(Progress.run_id == run_id)
         .order_by(Planned.position)
     )
+
+
+def _specs(run_id: str) -> Select[Any]:
+    return select(Planned.case_id, Planned.spec).where(Planned.run_id == run_id)
 
 
 def _results(run_id: str) -> Select[Any]:

@@ -8,7 +8,20 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.record import Configuration, DeviceProfile, Environment, Flag, Outcome, Protocol, Reference, Side, Stage
+from harness.beside import Comparison
+from harness.record import (
+    Configuration,
+    DeviceProfile,
+    Environment,
+    Finding,
+    Flag,
+    Outcome,
+    Protocol,
+    Reference,
+    Side,
+    Stage,
+)
+from harness.summary import UNCLIPPED
 
 
 class Answer(BaseModel):
@@ -73,6 +86,8 @@ class Summary(Answer):
     speedup: Estimate | None
     """Geometric mean of the valid results; interval of the measurement, for these models."""
     no_speedup: str | None
+    rule: str = UNCLIPPED
+    """By which `speedup` was averaged."""
     emulated: int
     unchecked: int
     """Ran, but held against nothing: not counted as passed."""
@@ -133,13 +148,19 @@ class FailureGroup(Answer):
 
 
 class RunDetail(Run):
-    """A run with its machine, its protocol, what is in hand and what failed."""
+    """A run with its machine, its protocol, what is in hand, what failed, and what may be held beside it."""
 
     environment: Environment
     profile: DeviceProfile
     protocol: Protocol
+    doctor: tuple[Finding, ...]
+    """How fit the host was found to be, before the first case, the worst first; empty: nobody looked."""
     in_hand: tuple[InHand, ...]
     failures: tuple[FailureGroup, ...]
+    reference: str | None
+    """The reference configuration that was asked for, with `--as`."""
+    comparisons: tuple[Comparison, ...]
+    """Beside published figures: ours by their rule, or in which points the run is of another configuration."""
 
 
 class Status(StrEnum):

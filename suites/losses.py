@@ -18,8 +18,11 @@ def classification(targets: Tensor, scale: float) -> Callable[[Tensor], Tensor]:
     """
 
     def loss(logits: Tensor) -> Tensor:
+        nonlocal targets
+        if targets.device != logits.device:
+            targets = targets.to(logits.device)  # once: a copy in each step would make a GPU wait for the host
         # In half precision the logarithm would be coarser than the differences that are looked for.
         exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        return cross_entropy(exact, targets.to(logits.device)) / scale
+        return cross_entropy(exact, targets) / scale
 
     return loss

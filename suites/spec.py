@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
 
 
 class Mode(StrEnum):
@@ -54,6 +54,14 @@ class Skip(Frozen):
     mode: Mode | None = None
     precision: Precision | None = None
 
+    @field_validator("until", mode="before")
+    @classmethod
+    def _no_number(cls, value: object) -> object:
+        """Seconds since 1970 are nothing that a person writes on purpose."""
+        if isinstance(value, int | float):
+            raise ValueError("a day is written as 2026-12-31")
+        return value
+
 
 class ModelSpec(Frozen):
     """One model of a suite.
@@ -69,8 +77,8 @@ class ModelSpec(Frozen):
     parameters: PositiveInt | None = None
     batch: Mapping[Mode, PositiveInt] = Field(default_factory=dict)
     accuracy_batch: PositiveInt | None = None
-    input_size: tuple[int, ...] | None = None
-    eval_input_size: tuple[int, ...] | None = None
+    input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
+    eval_input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
     loss_scale: PositiveFloat = 1.0
     """The loss is divided by this."""
     tolerance: Mapping[str, PositiveFloat] = Field(default_factory=dict)

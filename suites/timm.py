@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 import timm
-from timm.layers.config import set_fused_attn
+from timm.layers import config as layers
 
 from suites import fill, inputs
 from suites.losses import classification
@@ -28,13 +28,13 @@ def build(
     test size in inference, as upstream has it. Weights are the same in both modes.
 
     Raises:
-        LoadError: timm has no such model.
+        LoadError: timm has no such model, or knows no choice of attention.
     """
     name = spec.build_name
     if not timm.is_model(name):
         close = get_close_matches(name, timm.list_models(), n=3, cutoff=0.5)
         raise LoadError(f'timm has no model "{name}".' + (f" Close: {', '.join(close)}." if close else ""))
-    set_fused_attn(attention == Attention.FUSED)  # read by each block when it is built
+    _choose(attention)
     with inputs.seeded(seed):
         module = timm.create_model(name, pretrained=False)
     config = cast(Mapping[str, Any], module.pretrained_cfg)
@@ -46,3 +46,18 @@ def build(
     images = inputs.images(batch, train_size if mode == Mode.TRAINING else eval_size, seed)
     targets = inputs.targets(batch, cast(int, module.num_classes), seed)
     return Workload(module, (images,), {}, classification(targets, spec.loss_scale) if mode == Mode.TRAINING else None)
+
+
+def _choose(attention: Attention) -> None:
+    """Set the library's switch, one for the process, which each block reads when it is built.
+
+    Blocks that the library fuses only on trial (swin, visformer) stay spelled out either way.
+    """
+    switch = getattr(layers, "set_fused_attn", None)
+    if switch is not None:
+        switch(attention == Attention.FUSED)
+    elif attention != Attention.FUSED:
+        raise LoadError(
+            f"timm {timm.__version__} has no switch for its attention. "
+            f"Install timm 1.0.30 or newer, or leave out --attention {attention}."
+        )

@@ -58,10 +58,10 @@ def test_no_torch(python: Path) -> None:
 
 
 def test_finds_its_configs(python: Path, tmp_path: Path) -> None:
-    """The packaged suites are found from any folder."""
+    """The packaged suites and devices are found from any folder."""
     done = bench(python, tmp_path, "list", "models", "--suite", "timm", "--json")
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 10
+    assert len(done.stdout.splitlines()) == 61
 
 
 def test_own_configs_win(python: Path, tmp_path: Path) -> None:

@@ -114,18 +114,25 @@ def mutates_inputs(leaves: Leaves) -> bool:
 
 
 def float64_reference(
-    prepared: Prepared, state: State, seed: int, draws_random_numbers: bool = False
+    prepared: Prepared,
+    state: State,
+    seed: int,
+    draws_random_numbers: bool = False,
+    device_type: str | None = None,
 ) -> Leaves | NoReference:
     """Run the step on a float64 copy of module and inputs, without autocast.
 
     The copy is of the module as cast, so that eager's distance from it is the error of computing, not
     of rounding the weights. It is gone when this returns.
+
+    Args:
+        device_type: where to run it, for a device that has no float64; None: where the module is.
     """
     if draws_random_numbers:
         return NoReference("the model draws random numbers, and float64 draws others")
     try:
         restore(prepared, state)
-        twin = _widened(prepared)
+        twin = _widened(prepared, device_type or prepared.device_type)
         return collect(twin, make_step(twin, twin.module), snapshot(twin) if twin.optimizer else None, seed)
     except Exception as error:  # whatever a model raises in a format it was not written for
         lines = str(error).splitlines() or [""]
@@ -236,18 +243,20 @@ def _optimizer_state(prepared: Prepared) -> list[dict[str, Tensor]]:
     return [{key: value for key, value in state.items() if isinstance(value, Tensor)} for state in states]
 
 
-def _widened(prepared: Prepared) -> Prepared:
-    """Return a float64 copy of `prepared`; complex64 becomes complex128."""
+def _widened(prepared: Prepared, device_type: str) -> Prepared:
+    """Return a float64 copy of `prepared`, over there; complex64 becomes complex128."""
     module = copy.deepcopy(prepared.module)
-    module._apply(_widen)  # type: ignore[no-untyped-call]
-    args, kwargs = map_tensors(prepared.feed.original, lambda tensor: _widen(clone_tensor(tensor)))
+    module._apply(lambda tensor: _widen(tensor, device_type))  # type: ignore[no-untyped-call]
+    original = prepared.feed.original
+    args, kwargs = map_tensors(original, lambda tensor: _widen(clone_tensor(tensor), device_type))
     case = prepared.case.model_copy(update={"precision": Precision.FP32, "amp_dtype": None})
-    return assemble(case, module, InputFeed(args, kwargs), prepared.loss, prepared.device_type)
+    return assemble(case, module, InputFeed(args, kwargs), prepared.loss, device_type)
 
 
-def _widen(tensor: Tensor) -> Tensor:
+def _widen(tensor: Tensor, device_type: str) -> Tensor:
     wide = torch.float64 if tensor.is_floating_point() else torch.complex128 if tensor.is_complex() else tensor.dtype
-    return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
+    moved = tensor.detach().to(device_type)  # first: a device without float64 could not cast
+    return moved.to(wide).requires_grad_(tensor.requires_grad)
 
 
 def _forward_only(prepared: Prepared, state: State, arguments: Arguments, seed: int) -> Leaves:

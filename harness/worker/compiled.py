@@ -26,6 +26,7 @@ from torch._inductor import codecache
 from torch._inductor.graph import GraphLowering
 
 from harness.record import Case, CompileReport, CompileScope, Frame, GraphBreak
+from harness.worker.device import Device
 from harness.worker.step import Prepared, StepResult, make_step
 
 _HARNESS = str(Path(__file__).resolve().parents[1])
@@ -84,8 +85,10 @@ class Compiler:
         if self.case.compile_mode != "default":
             options["mode"] = self.case.compile_mode
         if self.case.compile_scope == CompileScope.STEP:
-            return make_step(prepared, prepared.module, lambda run: torch.compile(run, **options))
-        return make_step(prepared, torch.compile(prepared.module, **options))
+            step = make_step(prepared, prepared.module, lambda run: torch.compile(run, **options))
+        else:
+            step = make_step(prepared, torch.compile(prepared.module, **options))
+        return _marked(step) if replays_graphs(self.case, prepared.device_type) else step
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -118,6 +121,26 @@ class Compiler:
             options=dict(self._options),
             random_numbers_from_eager=self._random_numbers_from_eager,
         )
+
+
+def replays_graphs(case: Case, device_type: str) -> bool:
+    """Whether the compiled side records CUDA graphs and replays them; no other device has any."""
+    if device_type != "cuda":
+        return False
+    return case.backend == "cudagraphs" or (
+        case.backend == "inductor"
+        and bool(torch._inductor.list_mode_options().get(case.compile_mode, {}).get("triton.cudagraphs"))
+    )
+
+
+def _marked(step: Callable[[], StepResult]) -> Callable[[], StepResult]:
+    """Return `step` with a mark before each call: outputs of the call before, in memory that graphs share, may go."""
+
+    def marked() -> StepResult:
+        torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+        return step()
+
+    return marked
 
 
 def cpu_seconds() -> float:
@@ -243,8 +266,9 @@ def _watching_options(mode: str) -> Iterator[dict[str, str]]:
         yield seen
 
 
-def timed_call(step: Callable[[], StepResult]) -> tuple[StepResult, float, float]:
-    """Return a step's result with its wall and CPU seconds."""
+def timed_call(step: Callable[[], StepResult], device: Device) -> tuple[StepResult, float, float]:
+    """Return a step's result with its wall and CPU seconds, until the device is done."""
     cpu, wall = cpu_seconds(), time.perf_counter()
     result = step()
+    device.synchronize()
     return result, time.perf_counter() - wall, cpu_seconds() - cpu

@@ -7,13 +7,20 @@ import platform
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import psutil
 import torch
 
-from harness.record import Environment
+from harness.host import cgroup, cpu, nvml, settings
+from harness.host.cpu import CpuFacts
+from harness.host.nvml import Gpu
+from harness.record import DeviceProfile, Environment
+from harness.worker.cuda import BFLOAT16_FROM
+from harness.worker.device import open_device
 from harness.worker.observe import emulated_formats
 
 _PACKAGES = ("torch", "torchvision", "timm", "transformers", "numpy", "triton", "compile-bench")
@@ -26,24 +33,40 @@ _TELLING_FLAGS = (
 """CPU flags that decide on number formats and vector width, on x86 and on Arm."""
 
 
-def find(threads: int | None) -> Environment:
-    """Return the environment of this process, which has torch loaded."""
-    cpu, flags = _cpu()
+def find(
+    threads: int | None,
+    *,
+    profile: DeviceProfile | None = None,
+    facts: CpuFacts | None = None,
+    pinned: tuple[int, ...] = (),
+    gpus: Callable[[], Sequence[Gpu]] = nvml.gpus,
+) -> Environment:
+    """Return the environment of this process, which has torch loaded.
+
+    Args:
+        threads: of one operation; None: the processors that this process is kept on, or else its physical cores.
+        profile: what was asked for; None: the CPU.
+        facts: of the host before this process was pinned; None: they are read now.
+        pinned: processors that this process is kept on.
+
+    Raises:
+        BenchError: the device is of another package, and is not there or another product.
+    """
+    facts = facts or cpu.read()
     return Environment(
         host=socket.gethostname(),
         machine_id=_text("/etc/machine-id"),
         system=platform.platform(),
         kernel=platform.release(),
-        virtualised=_virtualised(flags),
-        cpu=cpu,
-        cores_physical=psutil.cpu_count(logical=False),
-        cores_usable=usable_cores(),
+        virtualised=facts.hypervisor,
+        cpu=facts.name,
+        cores_physical=facts.cores_physical,
+        cores_usable=facts.usable_cores,
         memory_bytes=psutil.virtual_memory().total,
-        cpu_flags=tuple(flag for flag in _TELLING_FLAGS if flag in flags),
+        cpu_flags=tuple(flag for flag in _TELLING_FLAGS if flag in facts.flags),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
-        governor=_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        emulated=emulated_formats(flags, platform.machine()),
-        threads=threads or physical_cores(),
+        governor=", ".join(facts.governors) or None,
+        threads=threads or len(pinned) or facts.physical_cores,
         compiler=_compiler(),
         python=platform.python_version(),
         versions=_versions(),
@@ -51,49 +74,50 @@ def find(threads: int | None) -> Environment:
         harness_commit=_commit(),
         load_average=os.getloadavg()[0],
         hash_seed=os.environ.get("PYTHONHASHSEED"),
+        sockets=facts.sockets,
+        numa_nodes=facts.numa_nodes,
+        smt=facts.smt,
+        turbo=facts.turbo,
+        cgroup_cores=facts.cgroup_cores,
+        cgroup_memory_bytes=facts.cgroup_memory_bytes,
+        pinned=pinned,
+        variables=settings.telling(profile.environment if profile else ()),
+        **_device(profile, facts, gpus),
     )
-
-
-def usable_cores() -> int:
-    """Logical processors that this process may run on: affinity and, where set, the cgroup's quota."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _text("/sys/fs/cgroup/cpu.max")
-    if quota and not quota.startswith("max"):
-        limit, period = (int(word) for word in quota.split())
-        cores = min(cores, max(1, limit // period))
-    return cores
 
 
 def physical_cores() -> int:
     """Physical cores that this process may use: what one operation gets as its threads."""
-    return max(1, min(psutil.cpu_count(logical=False) or usable_cores(), usable_cores()))
+    return cpu.read().physical_cores
 
 
 def available_memory_bytes() -> int:
-    return int(psutil.virtual_memory().available)
+    """Return what a new process may take: of the host's memory and, where limited, of the control group's."""
+    free = int(psutil.virtual_memory().available)
+    allowed = cgroup.read().memory_free_bytes
+    return free if allowed is None else min(free, allowed)
 
 
-def cpu_flags() -> frozenset[str]:
-    """Flags of the processor as the kernel names them; empty where it names none."""
-    return _cpu()[1]
-
-
-def _cpu() -> tuple[str, frozenset[str]]:
-    name, flags = platform.processor() or platform.machine(), frozenset[str]()
-    for line in (_text("/proc/cpuinfo") or "").splitlines():
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key == "model name":
-            name = value
-        elif key in ("flags", "Features"):
-            flags = frozenset(value.split())
-            break
-    return name, flags
-
-
-def _virtualised(flags: frozenset[str]) -> str | None:
-    if "hypervisor" not in flags:
-        return None
-    return _text("/sys/class/dmi/id/sys_vendor") or "hypervisor"
+def _device(profile: DeviceProfile | None, facts: CpuFacts, gpus: Callable[[], Sequence[Gpu]]) -> dict[str, Any]:
+    """What is known of the device itself. Of NVIDIA's GPUs the first is measured; an Apple chip's GPU has its name."""
+    kind = profile.kind if profile else "cpu"
+    if kind == "cpu":
+        return {"emulated": emulated_formats(facts.flags, facts.architecture)}
+    if kind == "mps":
+        return {"product": facts.name, "device_count": 1}
+    if profile is not None and kind != "cuda":
+        return {"product": open_device(profile).product()}
+    found = gpus()
+    if not found:
+        return {}
+    first = found[0]
+    return {
+        "product": first.name,
+        "device_count": len(found),
+        "device_memory_bytes": first.memory_bytes,
+        "driver": first.driver,
+        "emulated": ("bfloat16",) if first.capability is not None and first.capability < BFLOAT16_FROM else (),
+    }
 
 
 def _compiler() -> str | None:

@@ -21,8 +21,9 @@ OUT_OF_MEMORY = (
     "can't allocate memory",  # torch's allocator on CPU: "DefaultCPUAllocator: can't allocate memory: you tried ..."
     "cannot allocate memory",  # the C library, for fork and mmap too
     "not enough memory",
-    "out of memory",
+    "out of memory",  # CUDA and Metal
     "bad_alloc",
+    "status_alloc_failed",  # cuBLAS and cuDNN, whose workspaces torch's allocator does not know
 )
 """Texts of plain errors that mean memory: on CPU torch raises a RuntimeError for it."""
 

@@ -18,6 +18,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from harness.errors import BenchError
+from harness.host import cpu
+from harness.host.cpu import CpuFacts
 from harness.record import DeviceProfile, Environment, Findings, Planned, Protocol, Stage
 from suites.spec import Frozen
 
@@ -74,6 +77,8 @@ def measure_case(assignment_json: str, pipe: Connection, log: Connection) -> Non
     """Run one case to its answer. Target of a forkserver process."""
     assignment = Assignment.model_validate_json(assignment_json)
     _settle(log, assignment.protocol.memory_limit_bytes)
+    if assignment.profile.pin:
+        pin(cpu.read())
     os.environ["TMPDIR"] = assignment.folder
     if not _healthy(pipe):
         return
@@ -81,12 +86,16 @@ def measure_case(assignment_json: str, pipe: Connection, log: Connection) -> Non
     from harness.worker.compiled import fresh_caches
 
     fresh_caches(Path(assignment.folder))
-    findings = measure.measure(
-        assignment.planned,
-        assignment.protocol,
-        assignment.profile,
-        lambda stage, findings: send(pipe, AtStage(stage=stage, findings=findings)),
-    )
+    try:
+        findings = measure.measure(
+            assignment.planned,
+            assignment.protocol,
+            assignment.profile,
+            lambda stage, findings: send(pipe, AtStage(stage=stage, findings=findings)),
+        )
+    except BenchError as error:  # the device is not there, or another one: no model's fault
+        send(pipe, Problem(text=str(error)))
+        return
     send(pipe, Answer(findings=findings))
 
 
@@ -96,17 +105,25 @@ class Look(Frozen):
     threads: int | None = None
     inductor: bool = False
     """Cases will compile with inductor: make what it makes once per machine."""
+    profile: DeviceProfile | None = None
+    """The device asked for; None: the CPU, and not pinned."""
 
 
 def find_host(look_json: str, pipe: Connection, log: Connection) -> None:
     """Look at the host and at torch. Target of a forkserver process."""
     look = Look.model_validate_json(look_json)
     _settle(log, None)
+    facts = cpu.read()  # before pinning, which would hide what this process may use
+    pinned = pin(facts) if look.profile is not None and look.profile.pin else ()
     if not _healthy(pipe):
         return
     from harness.worker import compiled, environment
 
-    found = environment.find(look.threads)
+    try:
+        found = environment.find(look.threads, profile=look.profile, facts=facts, pinned=pinned)
+    except BenchError as error:  # the device of another package, which only a worker can look at
+        send(pipe, Problem(text=str(error)))
+        return
     if look.inductor and found.compiler:
         compiled.compile_once()
     send(
@@ -118,6 +135,23 @@ def find_host(look_json: str, pipe: Connection, log: Connection) -> None:
             available_memory_bytes=environment.available_memory_bytes(),
         ),
     )
+
+
+def pin(facts: CpuFacts) -> tuple[int, ...]:
+    """Keep this process, and all it will start, on the processors of `harness.host.cpu.pinning`.
+
+    To be called before the first tensor operation, which starts threads that are not moved any more.
+
+    Returns:
+        the processors it is kept on; empty where the system does not do it.
+    """
+    if not hasattr(os, "sched_setaffinity") or not (wanted := cpu.pinning(facts)):
+        return ()
+    try:
+        os.sched_setaffinity(0, wanted)
+    except OSError:  # not permitted, or one of them went offline just now
+        return ()
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _healthy(pipe: Connection) -> bool:

@@ -6,7 +6,6 @@ What a model does wrong decides the outcome; nothing it does is raised to the ca
 from __future__ import annotations
 
 import gc
-import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +19,7 @@ from harness.record import (
     DeviceProfile,
     Findings,
     Measure,
+    Memory,
     Observed,
     Outcome,
     Planned,
@@ -42,12 +42,13 @@ from harness.worker.collect import (
     sensitivity,
     snapshot,
 )
-from harness.worker.compiled import Compiler, timed_call
+from harness.worker.compiled import Compiler, replays_graphs, timed_call
+from harness.worker.conditions import Watch
 from harness.worker.device import Device, open_device
-from harness.worker.environment import cpu_flags, physical_cores
+from harness.worker.environment import physical_cores
 from harness.worker.failures import describe, first_line, is_out_of_memory
 from harness.worker.leaves import Leaves, Value
-from harness.worker.observe import is_emulated, look, observe
+from harness.worker.observe import look, observe
 from harness.worker.step import Prepared, StepResult, make_step, prepare, set_global_state
 from harness.worker.timing import SamplingError, measure_memory, time_pairs
 from suites.registry import builder
@@ -69,10 +70,14 @@ def measure(planned: Planned, protocol: Protocol, profile: DeviceProfile, tell: 
 
     Args:
         tell: hears of each stage as it begins, with what was found until then.
+
+    Raises:
+        BenchError: the device is not there, or is not the one asked for: nothing that a model could have done.
     """
     notes = _Notes(tell)
+    measurement = _Measurement(planned, protocol, profile, notes, open_device(profile))
     with suppress(_Ended):
-        _Measurement(planned, protocol, profile, notes).run()
+        measurement.run()
     return notes.findings()
 
 
@@ -136,22 +141,27 @@ class _Notes:
 class _Timed:
     """A step that remembers the wall and CPU seconds of its last call."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, device: Device) -> None:
         self.step = step
+        self.device = device
         self.wall_s = self.cpu_s = 0.0
 
     def __call__(self) -> StepResult:
-        result, self.wall_s, self.cpu_s = timed_call(self.step)
+        result, self.wall_s, self.cpu_s = timed_call(self.step, self.device)
         return result
 
 
 class _Measurement:
-    def __init__(self, planned: Planned, protocol: Protocol, profile: DeviceProfile, notes: _Notes) -> None:
+    def __init__(
+        self, planned: Planned, protocol: Protocol, profile: DeviceProfile, notes: _Notes, device: Device
+    ) -> None:
         self.planned = planned
         self.case = planned.case
         self.protocol = protocol
         self.profile = profile
         self.notes = notes
+        self.device = device
+        self.replays = replays_graphs(planned.case, device.torch_type)
         self.seed = protocol.seed
         self.checked: Accuracy | None = None
         """What the check with a smaller batch found."""
@@ -168,7 +178,7 @@ class _Measurement:
         stage, notes = self.notes.stage, self.notes
         checking = self.protocol.measure != Measure.PERFORMANCE
         with stage(Stage.LOAD, Outcome.MODEL_FAIL_TO_LOAD, Side.EAGER):
-            prepared, device = self.load(batch_size)
+            prepared = self.load(batch_size)
         eager = make_step(prepared, prepared.module)
         with stage(Stage.EAGER, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
             state = snapshot(prepared)
@@ -178,18 +188,21 @@ class _Measurement:
         if checking:
             with stage(Stage.REFERENCE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
                 if self.checked is None:
-                    reference = float64_reference(prepared, state, self.seed, draws)
+                    elsewhere = "cpu" if self.device.refuses(torch.float64) else None
+                    reference = float64_reference(prepared, state, self.seed, draws, elsewhere)
                 else:
                     reference = NoReference(f"float64 was compared at batch {self.checked.batch_size}")
             with stage(Stage.EAGER_TWICE, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
                 noise = self.run_eager_again(prepared, eager, state, first)
         with stage(Stage.COMPILE, Outcome.FAIL_TO_RUN, Side.COMPILED):
             compiler = Compiler(self.case, random_numbers_from_eager=draws)
-            compiled = _Timed(compiler.step(prepared))
+            compiled = _Timed(compiler.step(prepared), self.device)
             with compiler.watching():
                 collect(prepared, compiled, state, self.seed)
             first_call_s, cpu_s = compiled.wall_s, compiled.cpu_s
         with stage(Stage.CHECK, Outcome.FAIL_TO_RUN, Side.COMPILED):
+            if self.replays:
+                collect(prepared, compiled, state, self.seed)  # the second call records the graphs that are timed
             steady = collect(prepared, compiled, state, self.seed)
             report = compiler.report(
                 first_call_s=first_call_s, steady_s=compiled.wall_s, cpu_s=cpu_s, steady_cpu_s=compiled.cpu_s
@@ -208,25 +221,27 @@ class _Measurement:
             return
         step = compiled.step
         with stage(Stage.TIME, Outcome.FAIL_TO_RUN, None):
-            self.time(prepared, eager, step, state, device, compiler)
+            self.time(prepared, eager, step, state, compiler)
         with stage(Stage.MEMORY, Outcome.FAIL_TO_RUN, None):
             arm = prepared.feed.arm if prepared.feed.mutated else None
-            notes.add(memory=measure_memory(eager, step, device, arm=arm))
+            memory = measure_memory(eager, step, self.device, arm=arm)
+            if self.replays:  # a replay allocates nothing: its memory was taken for good when it was recorded
+                memory = Memory(eager_peak_bytes=memory.eager_peak_bytes, compiled_peak_bytes=None)
+            notes.add(memory=memory)
 
-    def load(self, batch_size: int | None) -> tuple[Prepared, Device]:
+    def load(self, batch_size: int | None) -> Prepared:
         torch.set_num_threads(self.profile.threads or physical_cores())
         build = builder(self.planned.module)
         workload = build(self.planned.spec, self.case.mode, batch_size, self.seed, self.case.attention)
         # After the build: a model's file may set the framework's switches as it likes.
         set_global_state(self.case, self.seed)
-        prepared = prepare(workload, self.case, self.profile.kind)
-        return prepared, open_device(self.profile.kind)
+        return prepare(workload, self.case, self.device.torch_type)
 
     def run_eager(self, prepared: Prepared, eager: Step, state: State) -> tuple[Leaves, bool]:
         """Return what the first eager step gave, and whether the model draws random numbers."""
         first = collect(prepared, eager, state, self.seed)
         prepared.feed.mutated = mutates_inputs(first)
-        emulated = is_emulated(self.case.precision, self.case.amp_dtype, cpu_flags(), platform.machine())
+        emulated = self.device.emulates(self.case.precision, self.case.amp_dtype)
         seen = observe(prepared, first, look(prepared, eager, state, self.seed), emulated)
         draws = draws_random_numbers(prepared, eager, state, first, self.seed)
         changed = _any_nonzero(first.below("update")) if prepared.optimizer is not None else None
@@ -275,23 +290,26 @@ class _Measurement:
             # Times are still taken, and marked as not valid.
             self.notes.add(outcome=Outcome.FAIL_ACCURACY, stage=Stage.CHECK, side=Side.COMPILED, text=text)
 
-    def time(
-        self, prepared: Prepared, eager: Step, compiled: Step, state: State, device: Device, compiler: Compiler
-    ) -> None:
+    def time(self, prepared: Prepared, eager: Step, compiled: Step, state: State, compiler: Compiler) -> None:
         restore(prepared, state)
         emulated = self.notes.observed.emulated
-        timing = time_pairs(
-            eager,
-            compiled,
-            device,
-            precision_target=self.protocol.precision_target,
-            max_seconds=self.protocol.max_seconds,
-            max_pairs=EMULATED_PAIRS if emulated else self.protocol.max_pairs,
-            rng=random.Random(self.seed),
-            recompiles=lambda: compiler.compilations,
-            arm=prepared.feed.arm if prepared.feed.mutated else None,
-            **({"max_inner": MUTATED_INPUT_STEPS} if prepared.feed.mutated else {}),
-        )
+        watch = Watch(self.device, self.profile.clock_mhz if self.profile.lock_clocks else None)
+        try:
+            timing = time_pairs(
+                eager,
+                compiled,
+                self.device,
+                precision_target=self.protocol.precision_target,
+                max_seconds=self.protocol.max_seconds,
+                max_pairs=EMULATED_PAIRS if emulated else self.protocol.max_pairs,
+                rng=random.Random(self.seed),
+                recompiles=lambda: compiler.compilations,
+                between=watch.between,
+                arm=prepared.feed.arm if prepared.feed.mutated else None,
+                **({"max_inner": MUTATED_INPUT_STEPS} if prepared.feed.mutated else {}),
+            )
+        finally:
+            self.notes.add(conditions=watch.conditions())
         if prepared.training:
             timing = timing.model_copy(update={"finite_after": _finite(prepared, eager)})
         self.notes.add(timing=timing)

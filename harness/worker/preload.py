@@ -11,6 +11,10 @@ import os
 
 import numpy  # noqa: F401  (its BLAS starts threads of its own when imported; those are harmless)
 
+# Asked whether there is a GPU, torch then asks the driver's library and not CUDA, which survives no fork. Libraries ask
+# that while they are imported.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+
 _THREADS_BEFORE = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else None
 
 import torch  # noqa: E402  (counted from here on)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 from statistics import median
+from typing import NamedTuple
 
 from harness import stats
 from harness.record import Memory, Side, StopReason, Timing
@@ -74,6 +75,7 @@ def time_pairs(
     max_pairs: int,
     rng: random.Random,
     recompiles: Callable[[], int] = lambda: 0,
+    between: Callable[[], None] = lambda: None,
     arm: Arm | None = None,
     max_inner: int = MAX_INNER,
     warmup_s: float = WARMUP_S,
@@ -87,6 +89,7 @@ def time_pairs(
         eager, compiled: one step each; the same callable on both sides shows the error of the method.
         precision_target, max_seconds, max_pairs: see `StopRule`.
         recompiles: how often the compiler has recompiled until now; read before and after the timed region.
+        between: called after each pair, outside the clock.
         arm: see `Arm`.
         max_inner: most steps in a sample, and so the most that `arm` is asked for.
         warmup_s: fewest seconds of warming up.
@@ -100,11 +103,11 @@ def time_pairs(
         with _collecting_nothing():
             sampler.warm_up(WARMUP_STEPS, warmup_s, most_s)
             sampler.calibrate(max_inner)
-            sampler.sample(StopRule(precision_target, max_seconds, max_pairs), rng, recompiles)
+            sampler.sample(StopRule(precision_target, max_seconds, max_pairs), rng, recompiles, between)
             left_s = max_seconds - sampler.kept.sampling_s
             if sampler.kept.drifting and left_s >= sampler.kept.sampling_s:
                 sampler.warm_up(2 * WARMUP_STEPS, 2 * warmup_s, most_s)
-                sampler.sample(StopRule(precision_target, left_s, max_pairs), rng, recompiles)
+                sampler.sample(StopRule(precision_target, left_s, max_pairs), rng, recompiles, between)
     except _StepError as error:
         raise SamplingError(error.side, sampler.timing()) from error.__cause__
     return sampler.timing()
@@ -151,6 +154,13 @@ def _is_look(n: int) -> bool:
     return n > 0 and rest == 0 and times & (times - 1) == 0
 
 
+class _Sample(NamedTuple):
+    """Seconds per step, by the clock and by the device's own events; None where it has none."""
+
+    seconds: float
+    events_s: float | None
+
+
 class _StepError(Exception):
     """A step of this side raised the cause."""
 
@@ -166,6 +176,7 @@ class _Pass:
     eager_s: list[float] = field(default_factory=list)
     compiled_s: list[float] = field(default_factory=list)
     eager_first: list[bool] = field(default_factory=list)
+    events_s: dict[Side, list[float]] = field(default_factory=lambda: {side: [] for side in Side})
     warmup_s: float = 0.0
     sampling_s: float = 0.0
     stop_reason: StopReason = StopReason.ERROR
@@ -185,6 +196,7 @@ class _Sampler:
         self._steps = steps
         self._device = device
         self._arm = arm
+        self._watch = device.stopwatch()
         self._inner = 1
         self._shortest_s = 0.0
         self._begun_s = device.clock()
@@ -195,7 +207,7 @@ class _Sampler:
         begun_s = self._device.clock()
         done, spent_s = 0, 0.0
         while done == 0 or (spent_s < most_s and (done < steps or spent_s < seconds)):
-            self._shortest_s = min(self._take(side, 1) for side in self._steps)
+            self._shortest_s = min(self._take(side, 1).seconds for side in self._steps)
             done += 1
             spent_s = self._device.clock() - begun_s
 
@@ -205,9 +217,11 @@ class _Sampler:
         while self._inner * self._shortest_s < enough_s and self._inner < max_inner:
             wanted = 1.2 * enough_s / self._shortest_s if self._shortest_s > 0 else 10.0 * self._inner
             self._inner = min(max_inner, max(self._inner + 1, math.ceil(wanted)))
-            self._shortest_s = min(self._take(side, self._inner) for side in self._steps)
+            self._shortest_s = min(self._take(side, self._inner).seconds for side in self._steps)
 
-    def sample(self, rule: StopRule, rng: random.Random, recompiles: Callable[[], int]) -> None:
+    def sample(
+        self, rule: StopRule, rng: random.Random, recompiles: Callable[[], int], between: Callable[[], None]
+    ) -> None:
         """Take pairs until the rule ends it."""
         clock = self._device.clock
         begun_s = clock()
@@ -221,10 +235,13 @@ class _Sampler:
                 eager_first = rng.random() < 0.5
                 sides = (Side.EAGER, Side.COMPILED) if eager_first else (Side.COMPILED, Side.EAGER)
                 taken = {side: self._take(side, self._inner) for side in sides}
-                kept.eager_s.append(taken[Side.EAGER])
-                kept.compiled_s.append(taken[Side.COMPILED])
+                kept.eager_s.append(taken[Side.EAGER].seconds)
+                kept.compiled_s.append(taken[Side.COMPILED].seconds)
                 kept.eager_first.append(eager_first)
+                for side, sample in taken.items():
+                    kept.events_s[side] += [] if sample.events_s is None else [sample.events_s]
                 costs_s.append(clock() - pair_begun_s)
+                between()
                 reason = rule.reason(kept.eager_s, kept.compiled_s, clock() - begun_s, median(costs_s))
             kept.stop_reason = reason
         finally:
@@ -243,25 +260,35 @@ class _Sampler:
             stop_reason=kept.stop_reason,
             recompiles=kept.recompiles,
             drifting=kept.drifting,
+            eager_events_s=tuple(kept.events_s[Side.EAGER]),
+            compiled_events_s=tuple(kept.events_s[Side.COMPILED]),
         )
 
-    def _take(self, side: Side, inner: int) -> float:
-        """Seconds per step of one sample: from an idle device until it is idle again."""
-        step, device = self._steps[side], self._device
+    def _take(self, side: Side, inner: int) -> _Sample:
+        """Take one sample: from an idle device until it is idle again.
+
+        The device's events lie just inside the clock's readings, and are read when the clock has stopped.
+        """
+        step, device, watch = self._steps[side], self._device, self._watch
         try:
             if self._arm is not None:
                 self._arm(inner)
             gc.collect(0)  # cycles of the steps before would hold their tensors; costs microseconds
             device.synchronize()
             begun_s = device.clock()
+            if watch is not None:
+                watch.start()
             for _ in repeat(None, inner):
                 kept = step()
+            if watch is not None:
+                watch.stop()
             device.synchronize()
             seconds = device.clock() - begun_s
+            events_s = None if watch is None else watch.seconds() / inner
         except Exception as error:
             raise _StepError(side) from error
         del kept
-        return seconds / inner
+        return _Sample(seconds / inner, events_s)
 
 
 @contextmanager

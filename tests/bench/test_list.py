@@ -21,7 +21,7 @@ def test_suites():
     """Suites come with the number of their models and their tiers."""
     lines = [line.split() for line in invoke("suites").stdout.splitlines()]
 
-    assert ["timm", "10", "quick"] in [line[:3] for line in lines]
+    assert ["timm", "61", "quick"] in [line[:3] for line in lines]
     assert ["toy", "3", "quick"] in [line[:3] for line in lines]
 
 
@@ -29,8 +29,9 @@ def test_models():
     """Models come with family, parameters, batch and input size."""
     lines = [line.split() for line in invoke("models", "--suite", "timm").stdout.splitlines()]
 
-    assert 11 == len(lines)
+    assert 62 == len(lines)
     assert ["timm/lcnet_050", "lcnet", "1,880,856", "128", "3x224x224"] == lines[1]
+    assert ["timm/dm_nfnet_f0", "nfnet", "71,489,284", "128", "3x256x256/3x192x192"] in lines
 
 
 def test_models_of_all_suites():
@@ -54,13 +55,45 @@ def test_unknown_suite():
 
 
 def test_devices():
-    """Device profiles come with their kind and limits."""
-    assert ["cpu", "cpu", "32", "1800", "s"] == invoke("devices").stdout.splitlines()[1].split()[:5]
+    """Device profiles come with their kind, product and limits, and with the journals that vouch for them, if any."""
+    lines = {line.split()[0]: line.split() for line in invoke("devices").stdout.splitlines()}
+
+    assert ["cpu", "any", "32", "1800", "s", "timm-fp32-cpu.jsonl.gz,", "timm-amp-cpu.jsonl.gz"] == lines["cpu"][1:8]
+    assert ["cuda", "H200", "1", "1800", "s"] == lines["h200"][1:6]
+
+
+def test_unverified_devices(tmp_path, monkeypatch):
+    """A profile that no committed run has used is marked as unverified."""
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices/mine.toml").write_text('kind = "cpu"')
+    monkeypatch.setenv("BENCH_CONFIGS", str(tmp_path))
+    lines = {line.split()[0]: line.split() for line in invoke("devices").stdout.splitlines()}
+
+    assert ["cpu", "any", "1", "1800", "s", "unverified"] == lines["mine"][1:]
+    assert "unverified" not in lines["cpu"]
+
+
+def test_references():
+    """A reference configuration comes with the options it means, its set, its rule, its figures and their sources."""
+    text = invoke("references").stdout
+
+    assert "pytorch-2.0: The figures that PyTorch 2.0 was announced with" in text
+    assert "--compile-mode reduce-overhead" in text
+    assert "AMP in float16; the list's batch sizes" in text
+    assert "163: 61 timm, 46 huggingface, 56 torchbench" in text
+    assert "a speedup below 1 is raised to 1" in text
+    assert "training speedup, AMP: 1.51x (read in a primary source; " in text
+    assert "The announcement of 2 December 2022" in text
 
 
 @pytest.mark.parametrize(
     ("what", "type_", "known"),
-    [("suites", "suite", "timm"), ("models", "model", "lcnet_050"), ("devices", "device", "cpu")],
+    [
+        ("suites", "suite", "timm"),
+        ("models", "model", "lcnet_050"),
+        ("devices", "device", "cpu"),
+        ("references", "reference", "pytorch-2.0"),
+    ],
 )
 def test_json(what, type_, known):
     """As JSON, each line carries schema, type and name."""

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bench.options import ModeChoice, Selection, selecting
 from harness.errors import UsageError
 from harness.record import CompileScope, OptimizerKind
-from suites.spec import Mode, Precision
+from suites.spec import Attention, Mode, Precision
 
 OTHER = {
     "suite": ["timm"],
@@ -32,12 +32,14 @@ OTHER = {
     "optimizer": OptimizerKind.SGD,
     "dynamic": True,
     "deterministic": True,
+    "attention": Attention.EAGER,
     "device": "gpu",
     "batch_size": 3,
     "timeout": 5.0,
     "shard": "1/2",
+    "reference": "pytorch-2.0",
 }
-REFUSED = {"tf32": "NVIDIA", "device": "no device 'gpu'"}
+REFUSED = {"tf32": "NVIDIA", "device": "no device 'gpu'", "reference": "needs a CUDA device"}
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(Selection)])
@@ -71,6 +73,76 @@ def test_matrix(asked, modes, precisions):
     matrix = Selection(suite=["toy"], **asked).matrix()
 
     assert (modes, precisions) == (matrix.modes, matrix.precisions)
+
+
+@pytest.fixture
+def gpu(tmp_path, monkeypatch):
+    """A profile of a GPU whose formats and batch sizes are not those of 2022."""
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "gpu.toml").write_text('kind = "cuda"\ntf32 = true\nbatch_divisor = 4\n')
+    monkeypatch.setenv("BENCH_CONFIGS", str(tmp_path))
+
+
+def test_as(gpu):
+    """--as plans the announcement's configuration: training, both precisions, TF32 in FP32, the list's batch sizes."""
+    asked = Selection(suite=["timm"], model=["lcnet_050"], device="gpu", reference="pytorch-2.0")
+
+    cases = [each.case for each in asked.plan()]
+
+    shared = {(c.mode, c.backend, c.compile_mode, c.optimizer, c.attention, c.batch_size) for c in cases}
+    assert [("fp32", True, None), ("amp", False, "float16")] == [(c.precision, c.tf32, c.amp_dtype) for c in cases]
+    assert {("training", "inductor", "reduce-overhead", "none", "eager", 128)} == shared
+    assert "float16" == asked.profile().amp_dtype
+
+
+def test_as_leaves_the_rest_free(gpu):
+    """--as says nothing of models, limits and shards: they choose as they do without it."""
+    asked = Selection(suite=["timm"], exclude=["*net*"], limit=4, shard="2/2", timeout=5.0, device="gpu")
+
+    with_it = replace(asked, reference="pytorch-2.0").plan()
+
+    assert [each.case.model for each in replace(asked, mode=ModeChoice.TRAINING, fp32=True, amp=True).plan()] == [
+        each.case.model for each in with_it
+    ]
+    assert {5.0} == {each.timeout_s for each in with_it}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("optimizer", OptimizerKind.ADAM, "--optimizer adam"),
+        ("compile_mode", "default", "--compile-mode default"),
+        ("compile_scope", CompileScope.STEP, "--compile-scope step"),
+        ("backend", "eager", "--backend eager"),
+        ("attention", Attention.FUSED, "--attention fused"),
+        ("mode", ModeChoice.BOTH, "--mode both"),
+        ("amp", True, "--amp"),
+        ("bf16", True, "--bf16"),
+        ("dynamic", True, "--dynamic"),
+        ("deterministic", True, "--deterministic"),
+        ("batch_size", 8, "--batch-size 8"),
+    ],
+)
+def test_as_refuses_what_contradicts_it(gpu, name, value, said):
+    """An option that contradicts --as is refused with both names, its default too where it was typed."""
+    asked = replace(Selection(suite=["timm"], device="gpu", reference="pytorch-2.0"), **{name: value})
+
+    with pytest.raises(UsageError, match=rf"^{said} contradicts --as pytorch-2\.0, which means "):
+        asked.plan()
+
+
+def test_as_with_what_it_means(gpu):
+    """Options that --as means anyway may be said as well."""
+    asked = Selection(suite=["timm"], device="gpu", reference="pytorch-2.0")
+    aloud = replace(asked, mode=ModeChoice.TRAINING, fp32=True, amp=True, tf32=True, optimizer=OptimizerKind.NONE)
+
+    assert asked.plan() == aloud.plan()
+
+
+def test_as_what():
+    """A name that --as does not know is answered with what is close."""
+    with pytest.raises(UsageError, match=r"no reference configuration 'pytorch'\. Close: pytorch-2\.0\."):
+        Selection(suite=["toy"], reference="pytorch").plan()
 
 
 def test_no_suite():

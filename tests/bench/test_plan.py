@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 
+import pytest
 from typer.testing import CliRunner
 
 from bench.options import Selection
@@ -18,7 +20,7 @@ def invoke(*arguments):
 
 def test_lines():
     """One line a case, in order, and a last one that counts them."""
-    result = invoke("--suite", "timm", "--fp32", "--amp", "--tier", "quick")
+    result = invoke("--suite", "timm", "--fp32", "--amp", "--tier", "quick", "--device", "cpu")
 
     lines = result.stdout.splitlines()
     assert 0 == result.exit_code
@@ -43,6 +45,18 @@ def test_json():
     ]
 
 
+def test_as(tmp_path, monkeypatch):
+    """A plan of the announcement's configuration needs the profile of a GPU, and no GPU."""
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "gpu.toml").write_text('kind = "cuda"\ntf32 = true\n')
+    monkeypatch.setenv("BENCH_CONFIGS", str(tmp_path))
+
+    lines = invoke("--as", "pytorch-2.0", "--suite", "timm", "--device", "gpu").stdout.splitlines()
+
+    assert "training fp32 reduce-overhead tf32 eager attention" in lines[1]
+    assert "122 cases on gpu: 61 fp32, 61 amp" == lines[-1]
+
+
 def test_skips_are_shown(tmp_path, monkeypatch):
     """A skipped case stands in its place with the reason."""
     (tmp_path / "configs" / "suites").mkdir(parents=True)
@@ -52,11 +66,28 @@ def test_skips_are_shown(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
 
-    lines = invoke("--suite", "mine").stdout.splitlines()
+    lines = invoke("--suite", "mine", "--device", "cpu").stdout.splitlines()
 
     assert lines[1].endswith("checked with batch 1")
     assert lines[2].endswith("skipped: too slow, checked with batch 1")
     assert "2 cases on cpu: 1 fp32, 1 skipped" == lines[3]
+
+
+def test_expired_skips_are_shown(tmp_path, monkeypatch):
+    """A case whose skip is over runs, and says so in its place and in the last line."""
+    (tmp_path / "configs" / "suites").mkdir(parents=True)
+    (tmp_path / "configs" / "suites" / "mine.toml").write_text(
+        'about = ""\nmodule = "suites.toy"\ntolerance = { inference = 1, training = 1 }\n'
+        '[[model]]\nname = "mlp"\nskip = [{ mode = "training", why = "crashes", until = 2026-01-31 },\n'
+        '{ mode = "inference", why = "for ever", until = 9999-12-31 }]\n'
+    )
+    monkeypatch.chdir(tmp_path)
+
+    lines = invoke("--suite", "mine", "--device", "cpu").stdout.splitlines()
+
+    assert lines[1].endswith("skipped: for ever")
+    assert lines[2].endswith("skip expired: crashes (until 2026-01-31)")
+    assert "2 cases on cpu: 1 fp32, 1 skipped, 1 with an expired skip" == lines[3]
 
 
 def test_refusal():
@@ -65,3 +96,47 @@ def test_refusal():
 
     assert isinstance(result.exception, UsageError)
     assert 2 == result.exception.exit_code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--suite", "tim"), r"no suite 'tim'\. Close: timm"),
+        (("--suite", "timm", "--model", "vit_base_patch16_22"), r"no such model in timm\. Close: vit_base_patch16_224"),
+        (("--suite", "timm", "--exclude", "lcnet_05"), r"no such model in timm\. Close: lcnet_050"),
+        (("--suite", "timm", "--tier", "quik"), r"Suite timm has no tier 'quik'\. Close: quick"),
+        (("--suite", "timm", "--device", "a10"), r"no device 'a10'\. Close: a100"),
+        (("--suite", "timm", "--device", "rtx3900"), r"no device 'rtx3900'\. Close: rtx3090"),
+    ],
+)
+def test_unknown_names(arguments, message):
+    """What is not known is answered with what is close to it."""
+    result = invoke(*arguments)
+
+    assert isinstance(result.exception, UsageError)
+    assert re.search(message, str(result.exception))
+
+
+@pytest.mark.parametrize(
+    ("option", "known"),
+    [("--attention", ("fused", "eager")), ("--mode", ("inference", "training")), ("--optimizer", ("sgd", "adam"))],
+)
+def test_unknown_words(option, known):
+    """A word that an option does not know is answered with all that it knows."""
+    result = invoke("--suite", "toy", option, "other")
+
+    assert 2 == result.exit_code
+    assert all(word in result.stderr for word in known)
+
+
+def test_attention(tmp_path):
+    """The attention that is asked for stands in each case; with a model file, which has its own, it is refused."""
+    (tmp_path / "mine.py").write_text("raise RuntimeError")
+
+    shown = invoke("--suite", "toy", "--tier", "quick", "--attention", "eager").stdout.splitlines()[1:-1]
+    refused = invoke("--suite", str(tmp_path / "mine.py"), "--attention", "eager")
+
+    assert 3 == len(shown)
+    assert all("inference fp32 eager attention" in line for line in shown)
+    assert isinstance(refused.exception, UsageError)
+    assert "a model file chooses its own attention (mine)" in str(refused.exception)

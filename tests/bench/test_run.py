@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,20 @@ import typer
 
 from bench import main, run
 from harness.journal import replay
-from harness.record import CompileScope, Mode, Outcome, Precision, Record, Reference, Run, StopReason
+from harness.record import (
+    CompileScope,
+    DeviceProfile,
+    EndReason,
+    Mode,
+    Outcome,
+    Precision,
+    Record,
+    Reference,
+    Run,
+    StopReason,
+)
+from tests.fakes import Driver
+from tests.server import factory
 
 QUICK = ["run", "--suite", "toy", "--model", "mlp", "--mode", "inference", "--backend", "eager", "--max-seconds", "0.2"]
 
@@ -110,6 +124,18 @@ def test_option_is_observed(
     assert [seen(record) for record in bench.records] == [expected], bench.records[0].text
 
 
+def test_attention_is_observed(bench: Bench) -> None:
+    """Which attention was asked for stands in the case, which ran in what was observed."""
+    options = ["run", "--suite", "toy", "--model", "attention", "--mode", "inference", "--backend", "eager"]
+    seen = []
+    for kind in ("fused", "eager"):
+        bench(*options, "--attention", kind, "--only-accuracy", "--json")
+        (record,) = bench.records
+        seen.append((record.case.attention.value, record.observed.attention_kernel))
+
+    assert seen == [("fused", "flash_attention_for_cpu"), ("eager", "spelled out")]
+
+
 @pytest.mark.inductor
 def test_compile_mode_is_observed(bench: Bench) -> None:
     """The settings of a compile mode are those that inductor compiled with."""
@@ -144,6 +170,9 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "model": (["--suite", "toy", "--model", "mpl"], "mlp"),
     "tier": (["--suite", "toy", "--tier", "quik"], "quick"),
     "tf32": (["--suite", "toy", "--tf32"], "NVIDIA"),
+    "as": (["--suite", "toy", "--as", "pytorch-2.0", "--device", "cpu"], "needs a CUDA device"),
+    "as and another option": (["--suite", "toy", "--as", "pytorch-2.0", "--optimizer", "adam"], "contradicts --as"),
+    "resume as": (["--as", "pytorch-2.0", "--resume", "latest"], "leave out"),
     "backend": (["--suite", "toy", "--backend", "inductr"], "Close: inductor"),
     "compile mode": (["--suite", "toy", "--compile-mode", "max"], "max-autotune"),
     "compile mode of another backend": (["--suite", "toy", "--backend", "eager", "--compile-mode", "lite"], "inductor"),
@@ -180,7 +209,7 @@ def test_every_option_is_walked() -> None:
     options = {name for each in typer.main.get_command(run.app).params for name in each.opts if name != "--help"}
     tables = [args for table in (OBSERVED, SELECTED, REFUSED) for args, *_ in table.values()]
     walked = {word for args in [QUICK, *tables] for word in args if word.startswith("--")}
-    elsewhere = {"--json", "--database", "--serve", "--port"}
+    elsewhere = {"--json", "--database", "--serve", "--port", "--keep-clocks", "--attention"}
 
     assert options == walked - {"--siute"} | elsewhere
 
@@ -193,6 +222,21 @@ def test_serve(bench: Bench) -> None:
     assert first.startswith("Dashboard: http://127.0.0.1:")
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(first.removeprefix("Dashboard: "), timeout=5)
+
+
+def test_keep_clocks(driver: Driver, capsys: pytest.CaptureFixture[str]) -> None:
+    """The clock is held during a run if the profile says so, and not with `--keep-clocks`; a refusal is told."""
+    profile = DeviceProfile(name="a100", kind="cuda", lock_clocks=True)
+
+    with run._clock(profile, keep=True):
+        assert driver.locked is None
+    with run._clock(profile, keep=False):
+        assert [1095, 1095] == driver.locked
+    assert "" == capsys.readouterr().err
+    driver.change(refuses={"nvmlDeviceSetGpuLockedClocks": 4})
+    with run._clock(profile, keep=False):
+        pass
+    assert "bench: the clock is not held: Insufficient Permissions. With --keep-clocks" in capsys.readouterr().err
 
 
 def test_database(bench: Bench, tmp_path: Path) -> None:
@@ -212,6 +256,7 @@ def test_json(bench: Bench) -> None:
 
     lines = [json.loads(line, parse_constant=refuse) for line in bench.out.splitlines()]
     assert [line["type"] for line in lines] == ["run", "record", "end", "summary"]
+    assert lines[-1]["rule"] == "unclipped"
     assert all(line["schema"] == 1 for line in lines)
 
 
@@ -222,7 +267,25 @@ def test_text(bench: Bench) -> None:
     assert bench.code == 0
     assert "toy inference fp32 eager: 1 of 1 passed (100%)" in bench.out
     assert "of 1 models, within one launch" in bench.out
+    assert "geometric mean, unclipped: " in bench.out
+    assert "PyTorch 2.0" not in bench.out
     assert str(bench.journal) in bench.out
+
+
+@pytest.mark.parametrize(("reference", "count"), [("pytorch-2.0", 1), (None, 0)])
+def test_last_words(capsys: pytest.CaptureFixture[str], reference: str | None, count: int) -> None:
+    """A run made with --as ends with what it says beside the published figures, as text and as a line of JSON."""
+    asked = factory.make_run(1, reference=reference)
+    progress, journal = SimpleNamespace(records={}), SimpleNamespace(path="runs/x.jsonl")
+
+    run._last_words(asked, progress, EndReason.FINISHED, journal, as_json=True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    run._last_words(asked, progress, EndReason.FINISHED, journal, as_json=False)
+    text = capsys.readouterr().out
+
+    assert [line["type"] for line in lines] == ["summary"] + ["comparison"] * count
+    assert all(line["schema"] == 1 for line in lines)
+    assert text.count("not comparable with the figures of PyTorch 2.0: device: AMD EPYC 7R13, not A100; ") == count
 
 
 def test_unchecked_is_no_pass(bench: Bench) -> None:
@@ -239,7 +302,7 @@ def test_emulated_has_no_mean(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
     if not bench.records[0].observed.emulated:
         pytest.skip("this machine has instructions for float16")
 
-    assert "geometric mean: none (1 emulated)" in bench.out
+    assert "geometric mean, unclipped: none (1 emulated)" in bench.out
 
 
 def test_nothing_passed(bench: Bench, tmp_path: Path) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
 from dashboards.app import create_app
-from harness.record import Outcome, Stage, now
+from harness.record import DeviceProfile, Outcome, Stage, now
 from server.settings import Settings
 from server.store import Store
+from suites.spec import ModelSpec
 from tests.server import factory
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 @pytest.fixture
@@ -32,6 +37,32 @@ def finished(store: Store):
     store.record(factory.make_record(cases[3], Outcome.FAIL_TO_RUN, text="no operator aten::foo"))
     store.record(factory.make_record(cases[4], Outcome.SKIPPED, text="over the time limit"))
     store.record(factory.make_record(cases[5], speedup=8.9, emulated=True))
+    store.close(factory.make_end())
+    return run
+
+
+@pytest.fixture
+def of_the_announcement(store: Store, tmp_path, monkeypatch):
+    """A run of the announcement's configuration, but that the set is two models; in FP32 one is slower compiled."""
+    text = (CONFIGS / "references" / "pytorch-2.0.toml").read_text()
+    (tmp_path / "references").mkdir()
+    small = re.sub(r"\[set\].*?\[rule\]", "[set]\ntoy = 2\n\n[rule]", text, flags=re.S)
+    (tmp_path / "references" / "pytorch-2.0.toml").write_text(small)
+    monkeypatch.setenv("BENCH_CONFIGS", str(tmp_path))
+    same = {"device": "a100", "mode": "training", "compile_mode": "reduce-overhead", "attention": "eager"}
+    cases = [factory.make_case(name, precision="fp32", tf32=True, **same) for name in ("a", "b")]
+    cases += [factory.make_case(name, precision="amp", amp_dtype="float16", **same) for name in ("a", "b")]
+    run = factory.make_run(
+        cases,
+        profile=DeviceProfile(name="a100", kind="cuda", tf32=True),
+        environment=factory.make_environment(product="NVIDIA A100-SXM4-40GB"),
+        reference="pytorch-2.0",
+    )
+    spec = {"spec": ModelSpec(name="a", batch={"training": 4})}
+    run = run.model_copy(update={"plan": tuple(planned.model_copy(update=spec) for planned in run.plan)})
+    store.open(run)
+    for planned, speedup in zip(run.plan, (0.5, 4.0, 1.5, 1.5), strict=True):
+        store.record(factory.make_record(planned.case, speedup=speedup))
     store.close(factory.make_end())
     return run
 

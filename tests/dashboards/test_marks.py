@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboards import marks
-from harness.record import Flag, Outcome
+from harness.record import Flag, Level, Outcome
 from server.schemas import Estimate, Result, RunState, Status
 
 
@@ -18,11 +18,13 @@ def result(value: float | None, *, half: float = 0.01, valid: bool = True) -> Re
 
 
 def test_everything_has_a_mark():
-    """Each outcome, state and flag has its words, and each status a letter of its own."""
+    """Each outcome, state, flag and level has its words, each status a letter and each level a sign of its own."""
     assert set(Status) == set(marks.STATUS)
     assert {outcome.value for outcome in Outcome} <= {status.value for status in Status}
     assert set(RunState) == set(marks.STATE)
     assert set(Flag) == set(marks.FLAGS)
+    assert set(Level) == set(marks.LEVEL)
+    assert len(Level) == len({mark.sign for mark in marks.LEVEL.values()})
     assert len(Status) == len({mark.letter for mark in marks.STATUS.values()})
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from dashboards.pages import needs_a_look
-from harness.record import Flag, Outcome, Stage
+from harness.record import Finding, Flag, Level, Outcome, Stage
 from server.queries import Queries
 from tests.server import factory
 
@@ -36,7 +36,7 @@ def test_overview_says_it_in_a_sentence(client, finished):
     seen = text_of(client.get("/"))
 
     assert "3 of 5 passed, 2 did not" in seen
-    assert "Geometric mean of 2 models: 1.10× (1.08–1.11)" in seen
+    assert "Geometric mean of 2 models, unclipped : 1.10× (1.08–1.11)" in seen
     assert "50 % (15–85) pass : 2 of 4" in seen
     assert "1 skipped · 0 missing · 0 crashed" in seen
     assert "Needs a look" in seen
@@ -65,6 +65,52 @@ def test_finished_run(client, finished):
     assert "n = 20, emulated" in seen
     assert 6 == len(re.findall(r'<tr id="row-', answer.text))
     assert "data-live" not in answer.text
+
+
+def test_rule_beside_every_mean(client, finished):
+    """Wherever a geometric mean stands, its rule stands beside it, and leads to what it is."""
+    for path in ("/", "/runs", "/runs/latest"):
+        answer = client.get(path)
+        assert '<a href="/methods#geometric-mean">unclipped</a>' in answer.text, path
+
+    assert "1.10× (1.08–1.11) , unclipped , n = 2" in text_of(client.get("/runs"))
+    assert "geometric mean, unclipped, 1.10×" in client.get("/runs/latest").text
+    assert '"mean 1.10\\u00d7, unclipped"' in client.get("/runs/latest").text
+
+
+def test_another_configuration_is_not_compared(client, finished):
+    """A run that is not of the announcement's configuration shows none of its figures, and says in which points."""
+    answer = client.get("/runs/latest")
+    seen = text_of(answer)
+
+    assert "Beside the announcement PyTorch 2.0: not comparable, this run differs in" in seen
+    assert "device: AMD EPYC 7R13, not A100" in seen
+    assert "mode: inference, not training" in seen
+    assert "models: none of 61 of timm" in seen
+    assert "bench run --as pytorch-2.0" in seen
+    assert "1.21x" not in seen
+    assert "<details open" not in answer.text
+
+
+def test_the_same_configuration_is_compared(client, store, of_the_announcement):
+    """Of the same configuration, ours stand beside the published figures, with the rule, its reading and torch."""
+    seen = text_of(client.get("/runs/latest"))
+
+    assert "PyTorch 2.0: this run is of its configuration" in seen
+    assert "Ours by the rule of 2022: a model passes if" in seen
+    assert "Measured with torch 2.14.1." in seen
+    assert "models that work the announcement says that it works on 93 % of 163 models" in seen
+    assert "93 % read in its source 100 % of 2 models" in seen
+    assert "1.21x read in its source 2.00× of 2 models" in seen
+    assert "not comparable" not in seen
+
+
+def test_methods_tell_the_rules_apart(client):
+    """The page of methods says what unclipped means, what the rule of 2022 is, and how far they lie apart."""
+    seen = text_of(client.get("/methods"))
+
+    assert "each speedup below 1 is raised to 1" in seen
+    assert "0.93×, 0.76× and 0.85× unclipped" in seen
 
 
 def test_running_run(client, running):
@@ -112,7 +158,7 @@ def test_news_alone_is_sent(client, store, running, page):
 
 def test_all_emulated(client, all_emulated):
     """Where every time is emulated there is no mean, and the page says why."""
-    assert "Geometric mean : none (2 emulated)" in text_of(client.get("/"))
+    assert "Geometric mean , unclipped : none (2 emulated)" in text_of(client.get("/"))
     assert "none (2 emulated)" in text_of(client.get("/runs/latest"))
 
 
@@ -258,3 +304,50 @@ def test_runs_are_listed(client, finished):
     assert "✓ finished" in seen
     assert "3 of 5 60 % (23–88)" in seen
     assert "inference amp(bfloat16) none (1 emulated)" in seen
+
+
+def make_finding(check, level, value=None):
+    remedy = "echo mend it" if level in (Level.WARNING, Level.BAD) else None
+    return Finding(check=check, level=level, value=value, sentence=f"About {check}.", remedy=remedy)
+
+
+def test_host_of_a_run(client, store):
+    """What disturbs is marked beside the run's head and told with its remedy; the rest is folded away."""
+    bad, warnings, others = ("load",), ("smt", "numa"), ("turbo", "disk")
+    levels = dict.fromkeys(bad, Level.BAD) | dict.fromkeys(warnings, Level.WARNING) | dict.fromkeys(others, Level.NOTE)
+    findings = tuple(make_finding(check, level, "seen " + check) for check, level in levels.items())
+    store.open(factory.make_run(1, doctor=findings))
+
+    answer = client.get("/runs/latest")
+    seen = text_of(answer)
+    told, _, folded = answer.text.partition('id="host-title"')[2].partition("<details>")
+
+    assert "on bench-1 ( ✕ 1 bad finding , ! 2 warnings ), torch" in seen
+    assert "load ✕ bad seen load About load. Remedy: echo mend it" in seen
+    assert [*bad, *warnings] == re.findall(r'<th scope="row">(\w+)', told)
+    assert [*others] == re.findall(r'<th scope="row">(\w+)', folded)
+    assert "2 other findings" in folded
+
+
+def test_host_on_which_nothing_disturbs(client, store):
+    """A host that is fit gets no mark, and the page says so."""
+    store.open(factory.make_run(1, doctor=(make_finding("load", Level.GOOD), make_finding("turbo", Level.UNKNOWN))))
+
+    seen = text_of(client.get("/runs/latest"))
+    assert "Nothing that disturbs was found before the first model ran." in seen
+    assert "on bench-1, torch" in seen
+
+
+def test_host_that_nobody_looked_at(client, finished):
+    """A run without findings says that nobody looked, which is not the same as good."""
+    assert "Nobody looked: this run is older than bench doctor" in text_of(client.get("/runs/latest"))
+
+
+def test_hostile_findings_are_inert(client, store):
+    """A process may call itself what it likes: markup in a finding is text."""
+    finding = Finding(check=HOSTILE, level=Level.BAD, value=HOSTILE, sentence=HOSTILE, remedy=HOSTILE)
+    store.open(factory.make_run(1, doctor=(finding,)))
+
+    body = client.get("/runs/latest").text
+    assert "<script>alert" not in body
+    assert "<img" not in body

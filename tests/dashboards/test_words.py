@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboards import words
+from harness.beside import Compared, known
 from server.schemas import Estimate, PassRate
 
 
@@ -61,3 +62,14 @@ def test_span(length, text):
 def test_moment_is_utc():
     """Moments are given in UTC, and say so."""
     assert "12 Aug 2026, 01:00 UTC" == words.moment(datetime(2026, 8, 12, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("number", "ours", "text"), [(0, 150 / 163, "92 %"), (1, 1.434, "1.43×"), (2, None, "none (no model passes)")]
+)
+def test_ours(number, ours, text):
+    """Ours beside a published figure is a share or a ratio as that is, or the reason why there is none."""
+    (pytorch,) = known()
+    why = None if ours else "no model passes"
+
+    assert text == words.ours(Compared(published=pytorch.published[number], ours=ours, why_not=why))

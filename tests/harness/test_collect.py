@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 from typing import Any
@@ -301,3 +302,15 @@ def test_snapshot_is_apart(bench_of):
     bench.eager()
 
     assert not torch.equal(bench.state.tensors["1.running_mean"], snapshot(bench.prepared).tensors["1.running_mean"])
+
+
+def test_float64_elsewhere(bench_of):
+    """For a device without float64 the reference runs on the CPU, in training too, and is the same as there."""
+    bench = bench_of(small(), torch.randn(4, 4), mode=Mode.TRAINING)
+    here = float64_reference(bench.prepared, bench.state, SEED)
+    elsewhere = dataclasses.replace(bench.prepared, device_type="mps")  # no device of this machine
+
+    assert isinstance(float64_reference(elsewhere, bench.state, SEED), NoReference)
+    there = float64_reference(elsewhere, bench.state, SEED, device_type="cpu")
+    assert not isinstance(there, NoReference)
+    assert all(torch.equal(value, there.values[name]) for name, value in here.values.items() if value is not None)

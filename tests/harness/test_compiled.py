@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from harness.worker import compiled
+from tests.fakes import FakeDevice, FakeStep
 
 
 def test_words_of_a_reason() -> None:
@@ -80,3 +85,50 @@ def test_paths_are_those_of_any_machine() -> None:
     """A library's file is named from where Python found it; a file that is on no path of Python keeps its own."""
     assert compiled.short_path(compiled.torch.nn.__file__) == "torch/nn/__init__.py"
     assert compiled.short_path("/somewhere/else/model.py") == "/somewhere/else/model.py"
+
+
+@pytest.mark.parametrize(
+    ("device", "backend", "mode", "replays"),
+    [
+        ("cuda", "inductor", "default", False),
+        ("cuda", "inductor", "reduce-overhead", True),
+        ("cuda", "inductor", "max-autotune", True),
+        ("cuda", "inductor", "max-autotune-no-cudagraphs", False),
+        ("cuda", "cudagraphs", "default", True),
+        ("cuda", "aot_eager", "reduce-overhead", False),
+        ("cpu", "inductor", "reduce-overhead", False),
+        ("mps", "inductor", "reduce-overhead", False),
+    ],
+)
+def test_steps_are_marked_where_graphs_are_replayed(
+    bench_of: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    device: str,
+    backend: str,
+    mode: str,
+    replays: bool,
+) -> None:
+    """With CUDA graphs each compiled call is announced, so that outputs of the one before may go; elsewhere none is."""
+    marks: list[str] = []
+    monkeypatch.setattr(compiled.torch, "compile", lambda module, **options: module)
+    monkeypatch.setattr(compiled.torch.compiler, "cudagraph_mark_step_begin", lambda: marks.append("mark"))
+    bench = bench_of(torch.nn.Linear(2, 2), torch.ones(1, 2), backend=backend, compile_mode=mode)
+    prepared = dataclasses.replace(bench.prepared, device_type=device)
+
+    step = compiled.Compiler(prepared.case).step(prepared)
+    step()
+    step()
+
+    assert replays == compiled.replays_graphs(prepared.case, device)
+    assert ["mark"] * 2 * replays == marks
+
+
+def test_seconds_of_a_call_end_with_the_device() -> None:
+    """A call that returns before the device is done is timed until it is."""
+    device = FakeDevice()
+    step = FakeStep(device, "compiled", 1.0, lazy=True)
+
+    compiled.timed_call(step, device)
+
+    assert ["synchronize"] == device.calls
+    assert 0.0 == device.queued_s

@@ -96,7 +96,7 @@ def test_unknown_names():
     """An unknown suite or device is answered with what is close."""
     with pytest.raises(UsageError, match=r"no suite 'tim'\. Close: timm\. See `bench list suites`"):
         config.suite("tim")
-    with pytest.raises(UsageError, match=r"no device 'cpux'\. Close: cpu\. See `bench list devices`"):
+    with pytest.raises(UsageError, match=r"no device 'cpux'\. Close: cpu, .*\. See `bench list devices`"):
         config.device("cpux")
 
 
@@ -109,43 +109,98 @@ def test_folder_that_is_not_there(monkeypatch):
 
 
 BROKEN = {
-    "toml": (SUITE + "x = = 1\n", r": not valid TOML: .*line 17"),
-    "encoding": (SUITE.replace("a suite", "caf\xe9").encode("latin-1"), r": byte \d+ is not UTF-8"),
-    "unknown field": (SUITE.replace("module =", "modul ="), r': unknown field "modul"\. Close: module, '),
-    "plural": (SUITE.replace("[[model]]", "[[models]]"), r': unknown field "models"\. Close: model, '),
-    "own name": ('name = "x"\n' + SUITE, r': unknown field "name"'),
-    "missing field": (SUITE.replace('module = "suites.toy"\n', ""), r': field "module" is missing\. Add it\.'),
-    "no models": (SUITE[: SUITE.index("[[model]]")], r': field "model" is missing'),
+    "toml": (SUITE + "x = = 1\n", r":17: not valid TOML: .*line 17"),
+    "end of the file": (SUITE + 'x = "', r":17: not valid TOML: "),
+    "encoding": (SUITE.replace("a suite", "caf\xe9").encode("latin-1"), r":2: byte \d+ is not UTF-8"),
+    "unknown field": (SUITE.replace("module =", "modul ="), r':3: unknown field "modul"\. Close: module, '),
+    "plural": (SUITE.replace("[[model]]", "[[models]]"), r':12: unknown field "models"\. Close: model, '),
+    "own name": ('name = "x"\n' + SUITE, r':1: unknown field "name"'),
+    "missing field": (SUITE.replace('module = "suites.toy"\n', ""), r':1: field "module" is missing\. Add it\.'),
+    "no models": (SUITE[: SUITE.index("[[model]]")], r':1: field "model" is missing'),
     "model's unknown field": (
         SUITE + "bach = { training = 3 }\n",
-        r', model "two": unknown field "bach"\. Close: batch\. Correct or remove it\.$',
+        r':17, model "two": unknown field "bach"\. Close: batch\. Correct or remove it\.$',
     ),
-    "model without name": (SUITE + "[[model]]\n", r', \[\[model\]\] number 3: field "name" is missing'),
-    "model of another type": (SUITE.replace('"two"', "2"), r', model "2": field "name" is 2: .*string'),
-    "batch": (SUITE + "batch = { training = 0 }\n", r', model "two": field "batch.training" is 0: .*greater than 0'),
-    "mode": (SUITE + "batch = { trainig = 1 }\n", r', model "two": field "batch.trainig'),
-    "skip without why": (SUITE + 'skip = [{ device = "cpu" }]\n', r', model "two": field "skip.0.why" is missing'),
-    "two faults": (SUITE + "bach = 1\nloss_scale = -1\n", r"\(1 more faults?\.\)$"),
-    "model twice": (SUITE.replace("two", "one"), r', model "one": there are 2 such entries\. Keep one\.'),
+    "model without name": (SUITE + "[[model]]\n", r':17, \[\[model\]\] number 3: field "name" is missing'),
+    "model of another type": (SUITE.replace('"two"', "2"), r':16, model "2": field "name" is 2: .*string'),
+    "model as a plain table": (SUITE.replace("[[model]]", "[model]", 1).rsplit("[[", 1)[0], r':12: field "model" is'),
+    "batch": (SUITE + "batch = { training = 0 }\n", r':17, model "two": field "batch.training" is 0: .*greater than 0'),
+    "mode": (SUITE + "batch = { trainig = 1 }\n", r':17, model "two": field "batch.trainig'),
+    "no size": (SUITE + "input_size = []\n", r':17, model "two": field "input_size" is \[\]: .*at least 1'),
+    "size": (SUITE + "input_size = [3, 0, 9]\n", r':17, model "two": field "input_size.1" is 0: .*greater than 0'),
+    "skip without why": (SUITE + 'skip = [{ device = "cpu" }]\n', r':17, model "two": field "skip.0.why" is missing'),
+    "two faults": (SUITE + "bach = 1\nloss_scale = -1\n", r":1[78], .*\(1 more faults?\.\)$"),
+    "model twice": (SUITE.replace("two", "one"), r':16, model "one": there are 2 such entries\. Keep one\.'),
     "tier's model": (
         SUITE.replace('["one"]', '["oen"]'),
-        r', tier "quick": field "models" names "oen", which is no model of the suite\. Close: one\.',
+        r':10, tier "quick": field "models" names "oen", which is no model of the suite\. Close: one\.',
     ),
+    "tier's model twice": (
+        SUITE.replace('["one"]', '["one",\n"one"]'),
+        r':11, tier "quick": .* "one" twice\. Keep one',
+    ),
+    "tier of nothing": (SUITE.replace('["one"]', "[]"), r':10, tier "quick": field "models" is empty'),
     "tier's reduced": (
         SUITE.replace('["one"]', '["one"]\nreduced_precision = ["two"]'),
-        r', tier "quick": field "reduced_precision" names "two", which is no model of the tier',
+        r':11, tier "quick": field "reduced_precision" names "two", which is no model of the tier',
     ),
     "tier's field": (
         SUITE.replace('["one"]', '["one"]\nmods = []'),
-        r', tier "quick": unknown field "mods"\. Close: modes',
+        r':11, tier "quick": unknown field "mods"\. Close: modes',
     ),
+    "tier's mode": (SUITE.replace('["one"]', '["one"]\nmodes = ["train"]'), r':11, tier "quick": field "modes.0" is'),
     "tolerance's key": (
         SUITE.replace("inference =", "amb = 1\ninference ="),
-        r': field "tolerance" has "amb", which is no mode or precision\. Close: amp\.',
+        r':6: field "tolerance" has "amb", which is no mode or precision\. Close: amp\.',
     ),
-    "model's tolerance": (SUITE + "tolerance = { fp23 = 1 }\n", r', model "two": field "tolerance" has "fp23"'),
-    "tolerance's value": (SUITE.replace("1e-3", "0"), r': field "tolerance.inference" is 0: .*greater than 0'),
-    "missing tolerance": (SUITE.replace("training = 1e-2\n", ""), r': field "tolerance.training" is missing'),
+    "model's tolerance": (SUITE + "tolerance = { fp23 = 1 }\n", r':17, model "two": field "tolerance" has "fp23"'),
+    "tolerance's value": (SUITE.replace("1e-3", "0"), r':6: field "tolerance.inference" is 0: .*greater than 0'),
+    "missing tolerance": (SUITE.replace("training = 1e-2\n", ""), r':5: field "tolerance.training" is missing'),
+    "model list of nothing": (
+        SUITE[: SUITE.index("[tol")] + "model = []\n" + SUITE[SUITE.index("[tol") : SUITE.index("[tier")],
+        r":5: the suite names no model\. Add a \[\[model\]\]",
+    ),
+    "module's file": (
+        SUITE.replace("suites.toy", "suites/toy.py"),
+        r':3: field "module" is "suites/toy.py", which cannot',
+    ),
+    "empty name": (SUITE.replace('"two"', '""'), r':16, \[\[model\]\] number 2: field "name" is empty'),
+    "build is name": (SUITE + 'build = "two"\n', r':17, model "two": field "build" says what "name" says'),
+    "large accuracy batch": (
+        SUITE + "accuracy_batch = 9\nbatch = { inference = 8, training = 4 }\n",
+        r':17, model "two": field "accuracy_batch" is 9, more than any batch of the entry \(8\)',
+    ),
+    "test size alone": (
+        SUITE + "eval_input_size = [3, 9, 9]\n",
+        r':17, model "two": field "eval_input_size" stands without "input_size"',
+    ),
+    "channels": (
+        SUITE + "input_size = [3, 8, 8]\neval_input_size = [1, 8, 8]\n",
+        r':18, model "two": field "eval_input_size" is \[1, 8, 8\], and "input_size" \[3, 8, 8\]',
+    ),
+    "dimensions": (SUITE + "input_size = [8]\neval_input_size = [8, 8]\n", r":18, .* may differ in height and width"),
+    "skip's device": (
+        SUITE + 'skip = [\n{ why = "a", mode = "training" },\n{ why = "b", device = "cpux" },\n]\n',
+        r':19, model "two": field "skip.1.device" is "cpux", neither a device profile nor a kind.* Close: cpu',
+    ),
+    "skip twice": (
+        SUITE + 'skip = [{ why = "a", device = "cpu" },\n{ why = "b", device = "cpu" }]\n',
+        r':18, model "two": field "skip.1" holds nowhere that "skip.0" does not\. Keep one',
+    ),
+    "skip within a skip": (
+        SUITE + 'skip = [{ why = "a", device = "cpu", mode = "training" },\n{ why = "b", device = "cpu" }]\n',
+        r':17, model "two": field "skip.0" holds nowhere that "skip.1" does not',
+    ),
+    "skip within a longer skip": (
+        SUITE + 'skip = [{ why = "a", until = 2026-01-02 },\n{ why = "b", mode = "training", until = 2026-01-01 }]\n',
+        r':18, model "two": field "skip.1" holds nowhere',
+    ),
+    "no day": (SUITE + 'skip = [{ why = "a", until = "soon" }]\n', r':17, .*"skip.0.until" is \'soon\': .*date'),
+    "a number for a day": (
+        SUITE + 'skip = [{ why = "a", until = 20261231 }]\n',
+        r":17, .* a day is written as 2026-12-31",
+    ),
+    "a time for a day": (SUITE + 'skip = [{ why = "a", until = 2026-12-31T12:00:00 }]\n', r':17, .*"skip.0.until"'),
 }
 
 
@@ -157,20 +212,105 @@ def test_broken_suite(own, text, message):
     with pytest.raises(BenchError, match=message) as caught:
         config.suite("mine")
 
-    assert str(caught.value).startswith(str(path))
+    assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
 
 
-def test_broken_device(own):
-    """Device files are held to the same."""
-    path = own('kind = "cpu"\nthread = 4\n', "devices/mine.toml")
+def test_lines_of_dos_files(own):
+    """A file with the line ends of another system has the same lines."""
+    path = own((SUITE + "bach = 1\n").replace("\n", "\r\n"))
 
-    with pytest.raises(BenchError, match=rf'{path}: unknown field "thread"\. Close: threads'):
+    with pytest.raises(BenchError, match=rf'^{path}:17, model "two": unknown field "bach"'):
+        config.suite("mine")
+
+
+def test_name_of_the_files_suite(own):
+    """A suite cannot have the name of that of people's model files."""
+    own(SUITE, "suites/user.toml")
+
+    with pytest.raises(BenchError, match=r'user\.toml:1: a suite named "user" would be that of model files'):
+        config.suite("user")
+
+
+@pytest.mark.parametrize(
+    "skips",
+    [
+        '[{ why = "a", mode = "training" }, { why = "b", mode = "inference" }]',
+        '[{ why = "a", device = "cpu" }, { why = "b", device = "laptop", mode = "training" }]',
+        '[{ why = "a", until = 2026-01-01 }, { why = "b", mode = "training" }]',
+        '[{ why = "a", until = 2026-01-01 }, { why = "b", mode = "training", until = 2026-01-02 }]',
+        '[{ why = "a", device = "cuda" }, { why = "b", device = "mine.devices:Chip" }]',
+    ],
+)
+def test_skips_that_say_different_things(own, skips):
+    """A skip may name a kind, a profile of one's own or a class; one may hold where or as long as another does not."""
+    own('kind = "cpu"\n', "devices/laptop.toml")
+    own(SUITE + f"skip = {skips}\n")
+
+    assert 2 == len(config.suite("mine").models[1].skip)
+
+
+CPU_AND = 'kind = "cpu"\n'
+BROKEN_DEVICES = {
+    "unknown field": (CPU_AND + "thread = 4\n", r':2: unknown field "thread"\. Close: threads'),
+    "kind": ('kind = "gpu"\n', r':1: field "kind" is \'gpu\''),
+    "clocks": (CPU_AND + "\nlock_clocks = true\n", r':3: field "lock_clocks" does not go with kind "cpu": no driver'),
+    "clock": (CPU_AND + "clock_mhz = 900\n", r':2: field "clock_mhz" does not go with kind "cpu"'),
+    "device's memory": (
+        CPU_AND + "device_reserve_bytes = 1\n",
+        r":2: .*memory is the host's, see memory_reserve_bytes",
+    ),
+    "tf32": ('kind = "mps"\ntf32 = true\n', r':2: field "tf32" does not go with kind "mps": TF32 units are NVIDIA'),
+    "frequency without lock": (
+        'kind = "cuda"\nclock_mhz = 900\n',
+        r':2: field "clock_mhz" does nothing without "lock_clocks = true"',
+    ),
+    "autocast": (
+        CPU_AND + 'amp_dtype = "bflot16"\n',
+        r':2: field "amp_dtype" is "bflot16", which autocast does not compute in\. Close: bfloat16',
+    ),
+    "no float": (CPU_AND + 'amp_dtype = "int8"\n', r":2: .* Use one of bfloat16, float16"),
+    "limits": (CPU_AND + "timeout_s = 50\n", r':1: field "max_seconds" is 60, more than a whole case may take .*50'),
+    "reserve": (CPU_AND + "memory_reserve_bytes = -1\n", r':2: field "memory_reserve_bytes" is -1'),
+    "our folder": (
+        CPU_AND + '[environment]\nA = "1"\nTMPDIR = "/fast"\n',
+        r':4: field "environment" sets TMPDIR, which is a folder of its own for each case\. Remove it',
+    ),
+    "our threads": (CPU_AND + 'environment = { OMP_NUM_THREADS = "4" }\n', r':2: .* is what "threads" is for'),
+    "toml": (CPU_AND + "about = a\n", r":2: not valid TOML"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN_DEVICES.values(), ids=BROKEN_DEVICES)
+def test_broken_device(own, text, message):
+    """Device files are held to the same: what does not go together is named with its line."""
+    path = own(text, "devices/mine.toml")
+
+    with pytest.raises(BenchError, match=message) as caught:
         config.device("mine")
 
-    own('kind = "gpu"\n', "devices/mine.toml")
-    with pytest.raises(BenchError, match=r'field "kind" is \'gpu\''):
-        config.device("mine")
+    assert str(caught.value).startswith(f"{path}:")
+    assert "\n" not in str(caught.value)
+
+
+def test_devices_that_hold_together(own):
+    """A GPU may hold its clock and keep memory for itself; a class of one's own may be anything."""
+    own('kind = "cuda"\nlock_clocks = true\nclock_mhz = 900\ntf32 = true\ndevice_reserve_bytes = 5\n', "devices/a.toml")
+    own('kind = "chips.torch:Chip"\nlock_clocks = true\nenvironment = { CHIP_CACHE = "1" }\n', "devices/b.toml")
+
+    assert 900 == config.device("a").clock_mhz
+    assert config.device("b").lock_clocks
+
+
+def test_names_that_mean_other_devices(own):
+    """A profile cannot be named as the word that chooses one, nor as a kind that it is not."""
+    own('kind = "cpu"\n', "devices/auto.toml")
+    own('about = ""\nkind = "cuda"\n', "devices/cpu.toml")
+
+    with pytest.raises(BenchError, match=r'auto\.toml:1: a device named "auto"'):
+        config.device("auto")
+    with pytest.raises(BenchError, match=r'cpu\.toml:2: field "kind" is "cuda" in a file named "cpu"'):
+        config.device("cpu")
 
 
 def test_unreadable_file(own):

@@ -1,16 +1,20 @@
-"""The host as a device: its clock, its memory, and what a kernel may refuse."""
+"""The host as a device: its clock, its memory, and what a kernel may refuse; and how a profile finds its device."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from harness.errors import UsageError
-from harness.worker.device import CpuDevice, open_device
+from harness.errors import BenchError, UsageError
+from harness.record import DeviceProfile
+from harness.worker.device import CpuDevice, Device, open_device
+from tests import fakes
 
 MIB = 1 << 20
 
@@ -79,8 +83,56 @@ def test_trim_without_glibc(monkeypatch: pytest.MonkeyPatch) -> None:
     CpuDevice().trim()
 
 
-def test_open() -> None:
-    """A profile's kind opens its device; an unknown one says which there are."""
-    assert isinstance(open_device("cpu"), CpuDevice)
-    with pytest.raises(UsageError, match=r'"tpu" is unknown. Known: cpu'):
-        open_device("tpu")
+def test_clock_of_processors(tmp_path: Path) -> None:
+    """The clock is the median over the processors that are used; the base clock is what is promised, not turbo."""
+    for number in os.sched_getaffinity(0):
+        folder = tmp_path / f"cpu{number}" / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text("2400000\n")
+        (folder / "base_frequency").write_text("2500000\n")
+        (folder / "cpuinfo_max_freq").write_text("3700000\n")
+    device = CpuDevice(processors=tmp_path)
+
+    assert (2400.0, 2500.0) == (device.read().clock_mhz, device.highest_clock_mhz())
+    for file in tmp_path.glob("*/cpufreq/base_frequency"):
+        file.unlink()
+    assert 3700.0 == device.highest_clock_mhz()
+
+
+def test_no_clock_of_processors(tmp_path: Path) -> None:
+    """A virtual machine tells no clocks: unknown."""
+    device = CpuDevice(processors=tmp_path)
+
+    assert (None, None) == (device.read().clock_mhz, device.highest_clock_mhz())
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("cpu", CpuDevice), ("tests.fakes:Accelerator", fakes.Accelerator)])
+def test_open(kind: str, expected: type[Device]) -> None:
+    """A profile's kind opens its device: one of ours, or any class by its name."""
+    assert isinstance(open_device(DeviceProfile(name="p", kind=kind)), expected)
+
+
+@pytest.mark.parametrize("kind", ["no_such_package:Device", "tests.fakes:NoSuchClass"])
+def test_no_such_class(kind: str) -> None:
+    """A class that cannot be imported is named."""
+    with pytest.raises(UsageError, match=f'Device kind "{kind}": .* Install its package'):
+        open_device(DeviceProfile(name="p", kind=kind))
+
+
+def test_wrong_product() -> None:
+    """A device that is another product than the profile's is refused; the name counts by whole words."""
+    profile = DeviceProfile(name="p", kind="tests.fakes:Accelerator", product="F100")
+
+    assert open_device(profile).product() == "Fakesoft F100"
+    with pytest.raises(BenchError, match="Profile p is for F10, and the device here is Fakesoft F100"):
+        open_device(profile.model_copy(update={"product": "F10"}))
+
+
+@pytest.mark.parametrize(("kind", "words"), [("cuda", "finds none. Look at nvidia-smi"), ("mps", "needs a Mac")])
+def test_device_is_not_there(kind: str, words: str) -> None:
+    """A profile for a GPU where torch finds none is refused with what to look at."""
+    if getattr(torch, kind).is_available():
+        pytest.skip("there is one here")
+
+    with pytest.raises(BenchError, match=words):
+        open_device(DeviceProfile(name="p", kind=kind))

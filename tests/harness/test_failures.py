@@ -48,6 +48,9 @@ def test_refused_memory_is_out_of_memory():
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("std::bad_alloc"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 6.77 GB, max allowed: 6.80 GB)"),
         raised(ValueError("could not build the batch"), MemoryError()),
     ],
 )
@@ -63,6 +66,8 @@ def test_many_words_for_out_of_memory(error):
         ValueError("out of memory is a film of 2001"),
         OSError(errno.ENOENT, "No such file or directory"),
         KeyError("memory"),
+        RuntimeError("CUDA error: device-side assert triggered"),
+        RuntimeError("out of resource: shared memory, Required: 131072, Hardware limit: 101376"),
     ],
 )
 def test_other_errors_are_not_out_of_memory(error):

@@ -110,6 +110,18 @@ def build():
 """
 
 
+def test_conditions_of_a_cpu(measured: Measured) -> None:
+    """A CPU has no events and holds no clock; how much of its time others took is a share, where the kernel tells."""
+    record = measured(PLAIN)
+
+    assert record.timing is not None
+    assert ((), ()) == (record.timing.eager_events_s, record.timing.compiled_events_s)
+    assert record.conditions is not None
+    assert record.conditions.readings >= 2
+    assert record.conditions.lock is None
+    assert record.conditions.steal_share is None or 0 <= record.conditions.steal_share < 1
+
+
 def test_stages_in_order(measured: Measured) -> None:
     """A case goes through all stages in order, each with its own time, and the plain one is valid."""
     record = measured(PLAIN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,11 @@ from harness import config
 from harness.errors import UsageError
 from harness.plan import BOTH, Matrix, matches, parse_shard, plan, tolerance
 from harness.record import CompileScope, DeviceProfile, OptimizerKind
-from suites.spec import Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+from suites import user
+from suites.spec import Attention, Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
 
 CPU = DeviceProfile(name="cpu", kind="cpu", batch_divisor=32, timeout_s=100.0)
+TODAY = date(2026, 12, 1)
 NAMES = ("resnet18", "wide_resnet18", "resnet18.a1_in1k", "resnet180", "alexnet")
 
 
@@ -33,9 +36,9 @@ NETS = suite(
 )
 
 
-def planned(suites=NETS, profile=CPU, **asked):
+def planned(suites=NETS, profile=CPU, today=TODAY, **asked):
     suites = [suites] if isinstance(suites, SuiteSpec) else suites
-    return plan(Matrix(suites=tuple(each.name for each in suites), **asked), suites, profile)
+    return plan(Matrix(suites=tuple(each.name for each in suites), **asked), suites, profile, today)
 
 
 def names(*args, **asked):
@@ -118,9 +121,8 @@ def test_names_with_brackets():
             {"tier": "quick", "excludes": ("resnet18",), "precisions": (Precision.FP32, Precision.BF16)},
             r"--bf16: tier quick runs none",
         ),
-        ({"tf32": True}, r"--tf32 needs an NVIDIA GPU, and device cpu is a CPU"),
-        ({"tf32": True, "precisions": (Precision.FP32, Precision.AMP)}, r"--tf32 .* cannot go with --amp"),
-        ({"tf32": True, "precisions": (Precision.BF16, Precision.FP16)}, r"cannot go with --bf16 --fp16"),
+        ({"tf32": True}, r"--tf32 needs an NVIDIA GPU with TF32 units, and device cpu has none"),
+        ({"tf32": True, "precisions": (Precision.BF16, Precision.FP16)}, r"--tf32 changes only FP32, which is not"),
         ({"optimizer": OptimizerKind.SGD, "modes": (Mode.INFERENCE,)}, r"--optimizer changes only training"),
         ({"optimizer": OptimizerKind.SGD, "tier": "quick"}, r"--optimizer changes only training"),
         (
@@ -171,6 +173,7 @@ def test_quick_tier_of_the_published_models():
             Matrix(suites=("timm",), tier="quick", precisions=(Precision.FP32, Precision.AMP)),
             [config.suite("timm")],
             config.device("cpu"),
+            TODAY,
         )
     ]
 
@@ -261,6 +264,126 @@ def test_skip_by_kind_of_device():
     assert all(each.skip for each in planned(nets, profile=CPU.model_copy(update={"name": "graviton"})))
 
 
+@pytest.mark.parametrize(
+    ("until", "skip", "expired"),
+    [
+        (date(2026, 12, 2), "crashes", None),
+        (date(2026, 12, 1), "crashes", None),
+        (date(2026, 11, 30), None, "crashes (until 2026-11-30)"),
+    ],
+)
+def test_skip_with_a_last_day(until, skip, expired):
+    """A skip holds up to and including its last day; afterwards the case runs, and says which skip is over."""
+    nets = suite(entry("net", skip=(Skip(why="crashes", until=until, mode="training"),)))
+
+    inference, training = planned(nets)
+
+    assert (None, None) == (inference.skip, inference.expired)
+    assert (skip, expired) == (training.skip, training.expired)
+
+
+def test_another_skip_still_holds():
+    """Where one skip has expired and another holds, the case is skipped and nothing more is said."""
+    over = Skip(why="crashes", until=date(2026, 1, 1))
+    nets = suite(entry("net", skip=(over, Skip(why="too slow", device="cpu"), Skip(why="too large", device="cuda"))))
+
+    assert {("too slow", None)} == {(each.skip, each.expired) for each in planned(nets)}
+    assert {("crashes (until 2026-01-01)",)} == {
+        (each.expired,) for each in planned(nets, profile=CPU.model_copy(update={"name": "m", "kind": "mps"}))
+    }
+
+
+def test_attention_of_a_file(tmp_path):
+    """A model file chooses its own attention: asking for another is refused before anything runs."""
+    files = user.suite([tmp_path / "mine.py"])
+
+    assert planned([NETS, files])
+    with pytest.raises(UsageError, match=r"--attention eager: a model file chooses its own attention \(mine\)"):
+        planned([NETS, files], attention=Attention.EAGER)
+
+
+GPU = DeviceProfile(name="rtx3090", kind="cuda", tf32=True, amp_dtype="float16", timeout_s=600.0)
+SERVER = DeviceProfile(name="a100", kind="cuda", tf32=True)
+QUARTER = CPU.model_copy(update={"name": "quarter", "batch_divisor": 4})
+BOXES = {each.name: each for each in (CPU, QUARTER, GPU, SERVER)}
+
+PUBLISHED = suite(
+    entry("plain", parameters=1),
+    entry("odd", batch={"inference": 23 // 4, "training": 23 // 4}, tolerance={"amp": 0.04}),
+    entry("vit", accuracy_batch=4, tolerance={"training": 0.02}),
+    entry("huge", accuracy_batch=64, skip=(Skip(why="needs 40 GiB", device="rtx3090"),)),
+    entry("flaky", skip=(Skip(why="crashes", until=date(2026, 11, 30), mode="training", precision="amp"),)),
+    entry("wrong", skip=(Skip(why="nan", until=TODAY, device="cuda", precision="amp"),)),
+    name="published",
+    accuracy_batch=8,
+)
+
+OVER = "crashes (until 2026-11-30)"
+
+
+def case(row):
+    """Resolve one row of the table below: profile, entry, mode, precision and whatever else is asked for."""
+    device, model, mode, precision, *options = row.split()
+    asked = {"attention": Attention.EAGER} if "eager" in options else {}
+    asked |= {"tf32": True} if "tf32" in options else {}
+    asked |= {"batch_size": int(each)} if (each := next((o for o in options if o.isdigit()), None)) else {}
+    (found,) = planned(
+        PUBLISHED,
+        profile=BOXES[device],
+        models=(model,),
+        modes=(Mode(mode),),
+        precisions=(Precision(precision),),
+        **asked,
+    )
+    return found
+
+
+# fmt: off
+ROWS = [
+    # profile entry mode precision asked     batch check tol.   autocast    limit  skipped         expired
+    ("a100    plain inference fp32",          128,   8, 1e-3, None,       1800.0, None,           None),
+    ("a100    plain training  fp32",           64,   8, 1e-2, None,       1800.0, None,           None),
+    ("a100    plain training  amp",            64,   8, 1e-2, "bfloat16", 1800.0, None,           None),
+    ("a100    plain inference fp32 tf32",     128,   8, 1e-3, None,       1800.0, None,           None),
+    ("a100    plain inference fp32 eager",    128,   8, 1e-3, None,       1800.0, None,           None),
+    ("a100    plain inference fp32 4",          4, None, 1e-3, None,      1800.0, None,           None),
+    ("a100    plain inference fp32 9",          9,   8, 1e-3, None,       1800.0, None,           None),
+    ("rtx3090 plain inference amp",           128,   8, 1e-3, "float16",   600.0, None,           None),
+    ("cpu     plain inference fp32",            4, None, 1e-3, None,       100.0, None,           None),
+    ("quarter plain training  bf16",           16,   8, 1e-2, None,        100.0, None,           None),
+    ("a100    odd   inference fp32",            5, None, 1e-3, None,      1800.0, None,           None),
+    ("a100    odd   training  amp",             5, None, 0.04, "bfloat16", 1800.0, None,          None),
+    ("quarter odd   inference fp32",            1, None, 1e-3, None,       100.0, None,           None),
+    ("cpu     odd   training  fp32",            1, None, 1e-2, None,       100.0, None,           None),
+    ("a100    vit   inference fp32",          128,   4, 1e-3, None,       1800.0, None,           None),
+    ("a100    vit   training  fp32",           64,   4, 0.02, None,       1800.0, None,           None),
+    ("cpu     vit   inference fp32",            4, None, 1e-3, None,       100.0, None,           None),
+    ("cpu     vit   inference fp32 8",          8,   4, 1e-3, None,        100.0, None,           None),
+    ("a100    huge  inference fp32",          128,  64, 1e-3, None,       1800.0, None,           None),
+    ("a100    huge  training  fp32",           64, None, 1e-2, None,      1800.0, None,           None),
+    ("rtx3090 huge  training  fp32",           64, None, 1e-2, None,       600.0, "needs 40 GiB", None),
+    ("a100    flaky training  amp",            64,   8, 1e-2, "bfloat16", 1800.0, None,           OVER),
+    ("a100    flaky inference amp",           128,   8, 1e-3, "bfloat16", 1800.0, None,           None),
+    ("cpu     wrong inference amp",             4, None, 1e-3, "bfloat16", 100.0, None,           None),
+    ("rtx3090 wrong inference amp",           128,   8, 1e-3, "float16",   600.0, "nan",          None),
+    ("a100    wrong training  fp32",           64,   8, 1e-2, None,       1800.0, None,           None),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("row", "batch", "check", "tolerance", "amp", "timeout_s", "skip", "expired"), ROWS)
+def test_table(row, batch, check, tolerance, amp, timeout_s, skip, expired):
+    """Profile x entry x mode x precision x what is asked for: batch, batch of the check, tolerance, limit, skips."""
+    found = case(row)
+
+    assert (batch, check) == (found.case.batch_size, found.accuracy_batch)
+    assert (tolerance, timeout_s) == (found.tolerance, found.timeout_s)
+    assert (skip, expired) == (found.skip, found.expired)
+    assert amp == found.case.amp_dtype
+    assert ("tf32" in row) == found.case.tf32
+    assert ("eager" in row) == (found.case.attention == Attention.EAGER)
+
+
 def test_amp_format_is_the_devices():
     """Autocast's format comes from the profile, and stands only where there is autocast."""
     cases = planned(profile=CPU.model_copy(update={"amp_dtype": "float16"}), precisions=tuple(Precision))
@@ -268,6 +391,15 @@ def test_amp_format_is_the_devices():
     assert {("amp", "float16"), ("fp32", None), ("bf16", None), ("fp16", None)} == {
         (each.case.precision.value, each.case.amp_dtype) for each in cases
     }
+
+
+def test_tf32_belongs_to_fp32():
+    """In a plan of several precisions TF32 stands in the FP32 cases alone."""
+    profile = CPU.model_copy(update={"name": "gpu", "kind": "cuda", "tf32": True})
+
+    cases = [each.case for each in planned(profile=profile, tf32=True, precisions=tuple(Precision))]
+
+    assert {("fp32", True), ("amp", False), ("bf16", False), ("fp16", False)} == {(c.precision, c.tf32) for c in cases}
 
 
 def test_optimizer_belongs_to_training():
@@ -294,6 +426,7 @@ OTHER = {
     "optimizer": OptimizerKind.SGD,
     "dynamic": True,
     "deterministic": True,
+    "attention": Attention.EAGER,
     "batch_size": 3,
     "timeout_s": 5.0,
     "shard": (1, 2),
@@ -306,7 +439,7 @@ def test_no_option_is_ignored(name):
     other = suite(entry("tiny"), name="other")
     asked = replace(Matrix(suites=("nets",)), **{name: OTHER[name]})
     try:
-        changed = plan(asked, [other if name == "suites" else NETS], CPU)
+        changed = plan(asked, [other if name == "suites" else NETS], CPU, TODAY)
     except UsageError:
         assert "tf32" == name
         return

@@ -45,3 +45,18 @@ def test_tensor_operation_in_the_preload_is_caught(tmp_path: Path) -> None:
 def test_plain_imports_are_fine(tmp_path: Path) -> None:
     """A module that only imports is no trouble."""
     assert int(_host("tests.harness.preloads.imports", tmp_path)) >= 1
+
+
+def test_asking_for_gpus_touches_no_cuda() -> None:
+    """A library that asks while it is imported whether there is a GPU leaves CUDA alone, which survives no fork."""
+    code = "import harness.worker.preload, torch; print(torch.cuda._nvml_based_avail(), torch.cuda.is_initialized())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+    )
+
+    assert "True False\n" == done.stdout

@@ -8,7 +8,8 @@ import uuid
 import pytest
 from pydantic import ValidationError
 
-from harness.record import LINE, Case, Mode, Precision, new_run_id, record_id
+from harness.record import LINE, Case, Configuration, Mode, Precision, new_run_id, record_id
+from suites.spec import Attention
 from tests.server.factory import make_case, make_environment, make_record, make_run
 
 
@@ -23,6 +24,7 @@ def test_case_id_is_its_content() -> None:
         "precision": Precision.BF16,
         "compile_scope": "step",
         "optimizer": "sgd",
+        "attention": "eager",
         "batch_size": 5,
     }
     assert set(other) == set(Case.model_fields)
@@ -34,6 +36,23 @@ def test_case_id_is_stable() -> None:
     """The id of a case never changes: series hang on it."""
     case = Case(suite="toy", model="mlp", device="cpu", mode=Mode.INFERENCE, precision=Precision.FP32, batch_size=2)
     assert case.id == "4e7f8e92611a1293"
+
+
+def test_later_fields_leave_ids_as_they_were() -> None:
+    """A field that came later, with its default, is no part of an id: older journals keep theirs, with it and without."""
+    case = make_case()
+    older = case.model_dump(mode="json", exclude={"attention"})
+    assert Case.model_validate(older).attention == "fused"
+    assert Case.model_validate(older).id == case.id == case.model_copy(update={"attention": Attention.FUSED}).id
+    assert (
+        case.configuration.id
+        == Configuration.model_validate(
+            {name: value for name, value in older.items() if name in Configuration.model_fields}
+        ).id
+    )
+    eager = case.model_copy(update={"attention": Attention.EAGER})
+    assert len({case.id, eager.id}) == len({case.configuration.id, eager.configuration.id}) == 2
+    assert eager.label == f"{case.label} eager attention"
 
 
 def test_run_ids_sort_by_time() -> None:

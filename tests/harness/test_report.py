@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from harness import report
-from harness.record import Accuracy, EndReason, Leaf, Outcome, Reference
+from harness import config, report
+from harness.beside import Compared, Comparison
+from harness.record import Accuracy, EndReason, Finding, Leaf, Level, Outcome, Reference
 from harness.stats import Estimate
 from harness.summary import summarise
 from tests.server.factory import make_case, make_record, make_run
+
+PYTORCH = config.reference("pytorch-2.0")
 
 
 def test_pass_line() -> None:
@@ -18,6 +21,22 @@ def test_pass_line() -> None:
     assert line.startswith("  toy/mlp inference fp32   1.42x [")
     assert " -> " in line
     assert "compile" in line
+
+
+def test_headline_warns_of_expired_skips() -> None:
+    """Above a run stands what it measures, and below that, in one line, which skips are over."""
+    run = make_run(3)
+    plan = [each.model_copy(update={"expired": "crashes (until 2026-11-30)"}) for each in run.plan[:2]]
+    plain, *nothing = report.headline(run).splitlines()
+    line, warning = report.headline(run.model_copy(update={"plan": (*plan, *plan, run.plan[2])})).splitlines()
+
+    assert plain.startswith("toy on cpu, torch 2.14.1, 3 cases, run ")
+    assert nothing == []
+    assert line.startswith("toy on cpu")
+    assert warning == (
+        "  Skips have expired, so these run; mend or renew their entries. "
+        "toy/model_0: crashes (until 2026-11-30), toy/model_1: crashes (until 2026-11-30)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +75,7 @@ def test_summary_names_pass_rate_mean_and_left_out() -> None:
     text = "\n".join(lines)
 
     assert "1 of 3 passed (33%); 1 crash, 1 missing" in text
-    assert "geometric mean: 2.00x [" in text
+    assert "geometric mean, unclipped: 2.00x [" in text
     assert f"left out: {b.model} (crash)" in text
     assert "skipped 0, missing 1, crashed 1. Records: runs/x.jsonl" in text
     assert f"--resume {run.id}" in text
@@ -68,9 +87,80 @@ def test_no_mean_says_why() -> None:
     records = {run.plan[0].case.id: make_record(run.plan[0].case, emulated=True)}
     lines = report.summary_lines(run, records, summarise(run.plan, records), EndReason.FINISHED, "x")
 
-    assert "  geometric mean: none (1 emulated)" in lines
+    assert "  geometric mean, unclipped: none (1 emulated)" in lines
+
+
+def comparison_of(differences: tuple[str, ...] = (), figures: tuple[Compared, ...] = ()) -> Comparison:
+    return Comparison(
+        reference="pytorch-2.0", title="PyTorch 2.0", rule=PYTORCH.rule, differences=differences, figures=figures
+    )
+
+
+def test_comparison_names_its_rule() -> None:
+    """Published figures stand beside ours by their rule, which is said; a figure that cannot be had says why."""
+    rate, fp32, amp, _ = PYTORCH.published
+    figures = (
+        Compared(published=rate, ours=150 / 163, of=163),
+        Compared(published=fp32, ours=1.434, of=150),
+        Compared(published=amp, ours=None, why_not="no model passes"),
+    )
+
+    head, *lines = report.comparison_lines(comparison_of(figures=figures))
+
+    assert head.startswith(
+        'by the rule of 2022 (a model passes if its accuracy begins with "pass"; what failed is dropped'
+    )
+    assert lines == [
+        "  models that work: 92.0% of 163 models; published 93 %",
+        "  training speedup, FP32: 1.43x of 150 models; published 1.21x",
+        "  training speedup, AMP: none (no model passes); published 1.51x",
+    ]
+
+
+def test_no_comparison_says_why() -> None:
+    """One line says in which points a run differs, without anything that could steer a terminal."""
+    lines = report.comparison_lines(
+        comparison_of(("device: NVIDIA \x1b[2JH200, not A100", "TF32 in FP32: off, not on"))
+    )
+
+    assert lines == [
+        "not comparable with the figures of PyTorch 2.0: device: NVIDIA ?[2JH200, not A100; TF32 in FP32: off, not on"
+    ]
+
+
+def test_comparison_is_among_the_last_words() -> None:
+    """What is said of published figures stands before the line of counts."""
+    run = make_run(1)
+    lines = report.summary_lines(
+        run, {}, [], EndReason.FINISHED, "x", [comparison_of(("mode: inference, not training",))]
+    )
+
+    assert lines[0] == "not comparable with the figures of PyTorch 2.0: mode: inference, not training"
 
 
 def test_speedup_text() -> None:
     """A speedup is written with its interval."""
     assert report.speedup(Estimate(1.424, 1.38, 1.4699, 40, "m")) == "1.42x [1.38, 1.47]"
+
+
+def test_finding_is_one_line() -> None:
+    """A finding is told in one line with its remedy; what a host calls itself cannot steer the terminal."""
+    finding = Finding(
+        check="tenants", level=Level.WARNING, value="job\x1b[2J\nx", sentence="Others compute.", remedy="end them"
+    )
+
+    assert report.finding_line(finding) == "warning: tenants job?[2J. Others compute. Remedy: end them"
+
+
+@pytest.mark.parametrize(
+    ("levels", "text"),
+    [
+        ([Level.GOOD, Level.NOTE], "Fit to measure."),
+        ([Level.GOOD, Level.UNKNOWN], "Fit to measure; 1 not told by this host."),
+        ([Level.WARNING, Level.WARNING], "Fit to measure, with 2 warnings."),
+        ([Level.BAD, Level.WARNING, Level.UNKNOWN], "Not fit to measure: 1 bad, 1 warning; 1 not told by this host."),
+    ],
+)
+def test_fitness(levels: list[Level], text: str) -> None:
+    """One bad finding makes a host unfit, warnings do not; what is not told is counted beside it."""
+    assert report.fitness([Finding(check="x", level=level, sentence="s") for level in levels]) == text

@@ -22,6 +22,7 @@ from harness.stats import (
     Outliers,
     break_even,
     cluster_interval,
+    detectable,
     drifts,
     geometric_mean,
     half_width,
@@ -34,6 +35,7 @@ from harness.stats import (
     ranks,
     share_at_least_one,
     speedup,
+    t_quantile,
     wilson,
 )
 
@@ -320,6 +322,40 @@ def test_drift() -> None:
     assert not drifts([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     assert sum(drifts(rng.normal(size=60)) for _ in range(1000)) <= 20
     assert not drifts([])
+
+
+# -- launches ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 8, 9, 38, 199])
+def test_t_quantile_against_scipy(freedom: int) -> None:
+    """Points of Student's t agree with scipy's, in both tails, for even and odd degrees of freedom."""
+    shares = [0.001, 0.025, 0.2, 0.5, 0.8, 0.975, 0.9995]
+
+    expected = pytest.approx(scipy.stats.t.ppf(shares, freedom), rel=1e-10, abs=1e-10)
+    assert expected == [t_quantile(share, freedom) for share in shares]
+
+
+def test_detectable_by_hand() -> None:
+    """Five launches a side, spread 1 %: (2.306 + 0.889) * 1 % * sqrt(2/5) = 2.02 %."""
+    assert 0.0202 == pytest.approx(detectable(0.01, 5), abs=5e-5)
+
+
+@pytest.mark.parametrize("launches", [3, 5, 10, 30])
+def test_detectable_has_its_power(launches: int) -> None:
+    """A change of the size named is found with 80 %, as the exact noncentral distribution has it, to 1 %."""
+    freedom = 2 * launches - 2
+    critical, shift = scipy.stats.t.ppf(0.975, freedom), detectable(0.03, launches) / (0.03 * math.sqrt(2 / launches))
+
+    found = scipy.stats.nct.sf(critical, freedom, shift) + scipy.stats.nct.cdf(-critical, freedom, shift)
+
+    assert 0.8 == pytest.approx(found, abs=0.01)
+
+
+def test_more_launches_see_smaller_changes() -> None:
+    """What can be seen shrinks with the number of launches and grows with their spread in proportion."""
+    assert detectable(0.01, 10) < detectable(0.01, 5) < detectable(0.01, 2)
+    assert 2 * detectable(0.01, 5) == pytest.approx(detectable(0.02, 5))
 
 
 # -- many models ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from harness.record import Flag, Outcome, Record
 from harness.stats import geometric_mean
-from harness.summary import summarise
+from harness.summary import Summary, summarise
 from tests.server.factory import make_case, make_record, make_run
 
 
@@ -51,6 +51,15 @@ def test_mean_is_that_of_the_valid() -> None:
     assert summary.speedup == geometric_mean([r.derived.speedup for r in records if r.derived.speedup])
     assert summary.speedup is not None
     assert abs(summary.speedup.value - 1.0) < 1e-12
+    assert summary.rule == "unclipped"
+
+
+def test_rule_of_an_older_line() -> None:
+    """A summary written before rules were named is one of the same rule."""
+    (summary,) = summarise(make_run(1).plan, {})
+    older = summary.model_dump(mode="json", exclude={"rule"})
+
+    assert Summary.model_validate(older) == summary
 
 
 def test_emulated_are_left_out() -> None:

@@ -463,3 +463,54 @@ def test_real_clock() -> None:
     assert 0 < clock_resolution(device) < 1e-4
     assert statistics.median(timing.eager_s) < 2e-6
     assert timing.inner_loops * statistics.median(timing.eager_s) > 0.3 * MS
+
+
+# -- the device's own events ------------------------------------------------------------------
+
+
+def test_events() -> None:
+    """A device with events gives each sample a second time: of the work, without what synchronizing costs the host."""
+    device = FakeDevice(has_events=True, synchronize_s=1 * MS)
+    timing = time_fakes(*steps(device, 30 * MS, 20 * MS, lazy=True))
+
+    assert len(timing.eager_s) == len(timing.eager_events_s) == len(timing.compiled_events_s)
+    assert (31 * MS, 21 * MS) == pytest.approx((timing.eager_s[3], timing.compiled_s[3]))
+    assert (30 * MS, 20 * MS) == pytest.approx((timing.eager_events_s[3], timing.compiled_events_s[3]))
+
+
+def test_events_per_step() -> None:
+    """The events of a sample of many steps are divided by their count, like its seconds."""
+    device = FakeDevice(has_events=True)
+    timing = time_fakes(*steps(device, 0.3 * MS, 0.1 * MS, lazy=True))
+
+    assert timing.inner_loops > 1
+    assert (0.3 * MS, 0.1 * MS) == pytest.approx((timing.eager_events_s[0], timing.compiled_events_s[0]))
+
+
+def test_events_are_read_outside() -> None:
+    """Events are recorded between the two synchronizations, and read after the second."""
+    device = FakeDevice(has_events=True)
+    time_fakes(*steps(device, 30 * MS, 20 * MS), max_pairs=1)
+
+    assert ["synchronize", "start", "stop", "synchronize", "seconds"] * (len(device.calls) // 5) == device.calls
+
+
+def test_no_events() -> None:
+    """A device without events has none in its record."""
+    timing = time_fakes(*steps(FakeDevice(), 30 * MS, 20 * MS))
+
+    assert ((), ()) == (timing.eager_events_s, timing.compiled_events_s)
+
+
+def test_between() -> None:
+    """What is done between pairs, however long it takes, is in no sample."""
+    device = FakeDevice()
+
+    def look() -> None:
+        device.calls.append("look")
+        device.now_s += 5 * MS
+
+    timing = time_fakes(*steps(device, 30 * MS, 20 * MS), between=look)
+
+    assert len(timing.eager_s) == device.calls.count("look")
+    assert (30 * MS, 20 * MS) == pytest.approx((max(timing.eager_s), max(timing.compiled_s)))

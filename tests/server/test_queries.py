@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from harness.record import Outcome, Stage
+from harness import beside
+from harness.record import Finding, Level, Outcome, Stage
 from harness.stats import wilson
 from server.queries import NotFound, Queries, Sort
 from server.schemas import RunState, Status
+from suites.spec import ModelSpec
 from tests.server import factory
 
 OTHER_ID = "0194a3f2-2222-7000-8000-000000000002"
@@ -161,6 +163,46 @@ def test_failures_are_grouped_by_cause(store, queries):
     assert [("no operator", 2), ("disk", 1)] == [(group.cause, len(group.cases)) for group in groups]
 
 
+def test_published_figures_stand_beside_a_run(store, queries):
+    """A run says what it was asked to be, and in which points it is not of the configuration of published figures."""
+    same = {"mode": "training", "attention": "eager"}
+    cases = [factory.make_case("a", "timm", "fp32", tf32=True, **same), factory.make_case("a", "timm", "amp", **same)]
+    run = factory.make_run(cases, reference="pytorch-2.0", environment=factory.make_environment(product="NVIDIA H200"))
+    specs = ({"training": 4}, {"training": 8})
+    plan = [p.model_copy(update={"spec": ModelSpec(name="a", batch=b)}) for p, b in zip(run.plan, specs, strict=True)]
+    store.open(run.model_copy(update={"plan": tuple(plan)}))
+    store.record(factory.make_record(cases[0]))
+
+    found = queries.run()
+
+    (beside,) = found.comparisons
+    assert ("pytorch-2.0", "pytorch-2.0", ()) == (found.reference, beside.reference, beside.figures)
+    assert (
+        "device: NVIDIA H200, not A100",
+        "format of AMP: bfloat16, not float16",
+        "compile mode: default, not reduce-overhead",
+        "batch size: 1 of 2 cases have another than the list's",
+        "models: 1 of 61 of timm",
+        "models: none of 46 of huggingface",
+        "models: none of 56 of torchbench",
+        "not complete: some of its cases have no result",
+    ) == beside.differences
+
+
+def test_server_and_terminal_agree(store, queries):
+    """From the stored rows the same facts come out as from the records themselves."""
+    run = factory.make_run(4, skip={"model_3": "no"})
+    records = {}
+    store.open(run)
+    for planned, outcome in zip(run.plan, (Outcome.PASS, Outcome.CRASH), strict=False):
+        records[planned.case.id] = factory.make_record(planned.case, outcome)
+        store.record(records[planned.case.id])
+
+    whole = beside.Facts.of(run, records)
+
+    assert [beside.compare(each, whole) for each in beside.known()] == [*queries.run().comparisons]
+
+
 def test_runs_come_newest_first(store, queries):
     """The list of runs begins with the newest and can be paged."""
     store.open(factory.make_run(1, id=OTHER_ID, at=factory.BEGIN + timedelta(seconds=5)))
@@ -180,4 +222,18 @@ def test_summaries_come_in_the_order_of_the_plan(store, queries):
     assert ["training fp32", "inference fp32", "training amp(bfloat16)", "inference amp(bfloat16)"] == [
         summary.label for summary in summaries
     ]
+    assert {"unclipped"} == {summary.rule for summary in summaries}
     assert [1.5, None, None, None] == [summary.speedup and round(summary.speedup.value, 9) for summary in summaries]
+
+
+def test_run_says_how_fit_its_host_was(store, queries):
+    """A run comes with what was found of its host, in the order it was found; an older one with nothing."""
+    found = (
+        Finding(check="load", level=Level.BAD, value="1.9 of 2", sentence="Others compute.", remedy="end them"),
+        Finding(check="governor", level=Level.UNKNOWN, sentence="Not told."),
+    )
+    store.open(factory.make_run(1, doctor=found))
+    store.open(factory.make_run(1, id=OTHER_ID, at=factory.BEGIN + timedelta(seconds=5)))
+
+    assert found == queries.run(factory.RUN_ID).doctor
+    assert () == queries.run(OTHER_ID).doctor

@@ -33,3 +33,19 @@ def test_gradients_tell_logits_apart():
     classification(torch.tensor([0, 2]), 1.0)(logits).backward()
 
     assert logits.grad.unique().numel() >= 4
+
+
+def test_targets_follow_the_logits(monkeypatch):
+    """Targets go to where the logits are, once and not in every step."""
+    targets, logits = torch.tensor([1]), torch.zeros(1, 4, device="meta")
+    loss = classification(targets, 1.0)
+    moved, move = [], torch.Tensor.to
+
+    def to(tensor, *place):
+        moved.append(tensor)
+        return move(tensor, *place)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+
+    assert {"meta"} == {loss(logits).device.type for _ in range(3)}
+    assert 1 == sum(tensor is targets for tensor in moved)

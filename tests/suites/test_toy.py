@@ -8,7 +8,7 @@ import torch
 from harness import config
 from suites import toy
 from suites.registry import LoadError
-from suites.spec import Mode, ModelSpec
+from suites.spec import Attention, Mode, ModelSpec
 
 SPECS = {spec.name: spec for spec in config.suite("toy").models}
 
@@ -72,6 +72,15 @@ def test_attention_output_is_nested():
     assert (2, 10) == output["logits"].shape
     assert output["states"]["pooled"][1] is None
     assert 16 == output["length"]
+
+
+def test_eager_attention_is_the_same_network():
+    """Spelled out, attention has the same weights and gives nearly the same output."""
+    fused, eager = (toy.build(SPECS["attention"], Mode.INFERENCE, 2, seed=0, attention=kind) for kind in Attention)
+
+    assert all(torch.equal(value, eager.module.state_dict()[name]) for name, value in fused.module.state_dict().items())
+    one, other = (each.module(*each.args)["logits"] for each in (fused, eager))
+    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_batch_size_may_be_left_out():

@@ -14,7 +14,7 @@ import torch
 
 from suites import user
 from suites.registry import LoadError, builder
-from suites.spec import Mode, ModelSpec
+from suites.spec import Attention, Mode, ModelSpec
 
 CASES = Path(__file__).parent.parent / "data" / "cases"
 FAILS_TO_LOAD = "s17-load-fails-missing-package/needs.py"
@@ -94,6 +94,13 @@ def test_batch_size_that_nobody_takes(write):
     """A batch size that the file cannot take is refused, not passed over."""
     with pytest.raises(LoadError, match=r"batch size 3 .* inputs\(\) takes no batch_size"):
         load(write(PLAIN), batch_size=3)
+
+
+def test_attention_is_the_files_own(write):
+    """A file chooses its own attention; another that is asked for is refused, not passed over."""
+    assert builder("suites.user")(write(PLAIN), Mode.INFERENCE, None, seed=0, attention=Attention.FUSED)
+    with pytest.raises(LoadError, match="chooses its own attention. Leave out --attention eager"):
+        builder("suites.user")(write(PLAIN), Mode.INFERENCE, None, seed=0, attention=Attention.EAGER)
 
 
 def test_loss_is_the_files_own(write):

@@ -39,7 +39,7 @@ def test_case_id_is_stable() -> None:
 
 
 def test_later_fields_leave_ids_as_they_were() -> None:
-    """A field that came later, with its default, is no part of an id: older journals keep theirs, with it and without."""
+    """A field that came later, with its default, is no part of an id: older journals keep theirs."""
     case = make_case()
     older = case.model_dump(mode="json", exclude={"attention"})
     assert Case.model_validate(older).attention == "fused"

@@ -506,7 +506,7 @@ class Conditions(Frozen):
 
     readings: int
     clock_wanted_mhz: float | None = None
-    """What the clock is held at, or else the highest that the device offers."""
+    """What the clock is held at, or else the highest that the device promises."""
     clock_before_mhz: float | None = None
     clock_median_mhz: float | None = None
     clock_lowest_mhz: float | None = None

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?= --suite timm --fp32 --amp --tier quick
 PYTEST_ARGS ?=
 
-.PHONY: bench test lint types contracts tests browser format aarch64 clean
+.PHONY: bench test lint types contracts tests browser format results aarch64 clean
 
 # The dashboard is up before the first model runs; Ctrl-C finishes the model in hand.
 bench: $(VENV)/.run
@@ -33,6 +33,13 @@ browser: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+EXPECTED := examples/timm61-fp32-cpu-x86.jsonl.gz tests/data/ci_expected_accuracy/cpu_inductor_timm_inference.csv
+
+# The tables of measured models, from the journals in examples/.
+results: $(VENV)/.run
+	$(BIN)/python -m benchmarks.results examples/*.jsonl.gz --expected $(EXPECTED) > docs/results/timm.md.new
+	mv docs/results/timm.md.new docs/results/timm.md
 
 # Does everything that is pinned install on ARM Linux? Asks the package index; after a change of constraints.txt.
 aarch64: $(VENV)/.dev

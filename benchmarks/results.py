@@ -1,17 +1,22 @@
-"""Journals as a page of results: what ran where, how it ended, and each model's numbers.
+"""Journals as a page of results: what ran where, how it ended, each model's numbers, and a CI's expectations beside it.
 
-python -m benchmarks.results examples/*.jsonl.gz > docs/results/timm.md
+    make results
+
+writes docs/results/timm.md from the journals in examples/.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.expected import section as expected_section
 from harness import report
 from harness.journal import History, replay
 from harness.record import Outcome, Record, Run
 from harness.summary import Summary, summarise
+from suites.spec import Mode
 
 SLOWEST = 8
 """Compilations named as the slowest."""
@@ -122,13 +127,26 @@ def _cells(record: Record) -> list[str]:
     ]
 
 
+def text(journals: Sequence[Path], expected: Sequence[tuple[Path, Path]] = ()) -> str:
+    """Return the whole page.
+
+    Args:
+        expected: pairs of a journal and a file of expectations of its models in inference.
+    """
+    lines = ["# Measured models", "", "Made by `make results` from the journals in `examples/`.", ""]
+    for path in journals:
+        lines += page(path, replay(path))
+    for journal, expectations in expected:
+        lines += expected_section(journal, expectations, Mode.INFERENCE)
+    return "\n".join(lines).rstrip() + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("journals", nargs="+", type=Path)
-    lines = ["# Measured models", "", "Made by `python -m benchmarks.results` from the journals in `examples/`.", ""]
-    for path in parser.parse_args().journals:
-        lines += page(path, replay(path))
-    print("\n".join(lines).rstrip())
+    parser.add_argument("--expected", nargs=2, type=Path, action="append", default=[], metavar=("JOURNAL", "CSV"))
+    options = parser.parse_args()
+    print(text(options.journals, [tuple(pair) for pair in options.expected]), end="")
 
 
 if __name__ == "__main__":

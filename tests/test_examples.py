@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 
 from bench import main
+from benchmarks import results
 from harness.derive import derive
 from harness.journal import replay
 from harness.record import Outcome
 from server.db import connect
 from server.queries import Queries
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.jsonl.gz"))
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.jsonl.gz"))
+EXPECTED = (
+    ROOT / "examples/timm61-fp32-cpu-x86.jsonl.gz",
+    ROOT / "tests/data/ci_expected_accuracy/cpu_inductor_timm_inference.csv",
+)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -29,7 +35,15 @@ def test_complete(path: Path) -> None:
 def test_derived_again(path: Path) -> None:
     """The statistics of each record follow from its stored samples."""
     for record in replay(path).records.values():
-        again = derive(record.outcome, record.observed, record.accuracy, record.compile, record.timing, record.memory)
+        again = derive(
+            record.outcome,
+            record.observed,
+            record.accuracy,
+            record.compile,
+            record.timing,
+            record.memory,
+            record.conditions,
+        )
         assert again == record.derived
 
 
@@ -42,3 +56,8 @@ def test_import(tmp_path: Path) -> None:
 
     assert len(runs) == len(EXAMPLES) > 0
     assert all(run.passed > 0 for run in runs)
+
+
+def test_results_are_up_to_date() -> None:
+    """The page of results is what `make results` makes of the examples."""
+    assert (ROOT / "docs/results/timm.md").read_text(encoding="utf-8") == results.text(EXAMPLES, [EXPECTED])

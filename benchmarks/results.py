@@ -74,7 +74,7 @@ def _in_short(summary: Summary) -> str:
     passed = f"{summary.passed} of {judged} passed"
     passed += f" ({rate.value:.0%}, {rate.low:.0%} to {rate.high:.0%})" if rate else ""
     mean = report.speedup(summary.speedup) if summary.speedup else f"none ({summary.no_speedup})"
-    return f"{passed}. Geometric mean: {mean}" + (
+    return f"{passed}. Geometric mean, {summary.rule}: {mean}" + (
         f" of {summary.speedup.n}, within one launch." if summary.speedup else "."
     )
 
@@ -87,7 +87,7 @@ def _compiles(records: list[Record]) -> list[str]:
     compiled.sort(key=lambda pair: -pair[1].cpu_s)
     named = [f"{r.case.model} {c.wall_s:.0f} s ({c.cpu_s:.0f} CPU s)" for r, c in compiled[:SLOWEST]]
     total_s = sum(c.cpu_s for _, c in compiled)
-    return [f"Slowest compiles: {', '.join(named)}; all {len(compiled)} together {total_s:,.0f} CPU s.", ""]
+    return [f"Slowest compiles, by CPU seconds: {', '.join(named)}; all {len(compiled)} together {total_s:,.0f} CPU s.", ""]
 
 
 def _breaks(records: list[Record]) -> list[str]:

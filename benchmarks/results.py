@@ -87,7 +87,8 @@ def _compiles(records: list[Record]) -> list[str]:
     compiled.sort(key=lambda pair: -pair[1].cpu_s)
     named = [f"{r.case.model} {c.wall_s:.0f} s ({c.cpu_s:.0f} CPU s)" for r, c in compiled[:SLOWEST]]
     total_s = sum(c.cpu_s for _, c in compiled)
-    return [f"Slowest compiles, by CPU seconds: {', '.join(named)}; all {len(compiled)} together {total_s:,.0f} CPU s.", ""]
+    all_of_them = f"all {len(compiled)} together {total_s:,.0f} CPU s"
+    return [f"Slowest compiles, by CPU seconds: {', '.join(named)}; {all_of_them}.", ""]
 
 
 def _breaks(records: list[Record]) -> list[str]:

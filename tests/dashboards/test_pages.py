@@ -329,6 +329,27 @@ def test_host_of_a_run(client, store):
     assert "2 other findings" in folded
 
 
+def test_device_of_a_run(client, store):
+    """The page names the accelerator with its driver, where children were kept, and variables that change numbers."""
+    found = factory.make_environment(
+        product="NVIDIA A100-SXM4-40GB",
+        device_memory_bytes=40 << 30,
+        device_count=2,
+        driver="580.1",
+        numa_nodes=2,
+        pinned=(0, 2),
+        cgroup_cores=1.5,
+        variables={"OMP_NUM_THREADS": "<b>2</b>"},
+    )
+    store.open(factory.make_run(1, environment=found))
+    seen = text_of(client.get("/runs/latest"))
+
+    assert "NVIDIA A100-SXM4-40GB, 40.0 GiB, the first of 2, driver 580.1" in seen
+    assert "2 NUMA nodes, kept on processors 0, 2, limited to the time of 1.5" in seen
+    assert "OMP_NUM_THREADS=<b>2</b>" in seen
+    assert "<b>2</b>" not in client.get("/runs/latest").text
+
+
 def test_host_on_which_nothing_disturbs(client, store):
     """A host that is fit gets no mark, and the page says so."""
     store.open(factory.make_run(1, doctor=(make_finding("load", Level.GOOD), make_finding("turbo", Level.UNKNOWN))))

@@ -18,11 +18,12 @@ from tests.fakes import Driver
 PROFILE = DeviceProfile(name="a100", kind="cuda", lock_clocks=True)
 
 PARENT = """
-import time
+import signal, time
 from harness.host import nvml
 from harness.host.clocks import held
 from harness.record import DeviceProfile
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have had it ignored
 with held(DeviceProfile(name="a100", kind="cuda", lock_clocks=True), nvml.gpus()[0]) as lock:
     print(lock.clock_mhz, flush=True)
     time.sleep(600)

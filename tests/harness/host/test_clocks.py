@@ -23,7 +23,11 @@ from harness.host import nvml
 from harness.host.clocks import held
 from harness.record import DeviceProfile
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have had it ignored
+# As at a terminal: whoever started the tests may have had signals ignored, as nohup does.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+
 with held(DeviceProfile(name="a100", kind="cuda", lock_clocks=True), nvml.gpus()[0]) as lock:
     print(lock.clock_mhz, flush=True)
     time.sleep(600)

@@ -6,6 +6,7 @@ instead of 10 s. A child leads its own process group, so that its compilers die 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import multiprocessing
@@ -100,6 +101,8 @@ class Workers:
         # A killed child leaves semaphores behind; the standard library's tracker removes them and need not complain.
         sys.warnoptions.append("ignore:resource_tracker:UserWarning")
         _adopt_orphans()
+        atexit.unregister(_end_helpers)  # once is enough, however many runs a process makes
+        atexit.register(_end_helpers)
 
     def host(self, threads: int | None, *, inductor: bool = False, profile: DeviceProfile | None = None) -> Host:
         """Start the forkserver and return what a first child finds here.
@@ -261,6 +264,16 @@ def _adopt_orphans() -> None:
     """Ask the kernel to hand orphaned descendants to this process, so that none can slip away."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER, Linux
+
+
+def _end_helpers() -> None:
+    """Wait for the forkserver and the resource tracker to be gone.
+
+    With all of torch to take down the forkserver computes for a second, and a run that is started right after this one
+    would find its machine busy.
+    """
+    multiprocessing.forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    multiprocessing.resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]
 
 
 def _own_children() -> set[int]:

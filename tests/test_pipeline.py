@@ -64,6 +64,8 @@ def test_from_the_command_to_the_page(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert "6 of 6 passed" in out
+    with pytest.raises(ProcessLookupError):  # nothing of the run is left, not even a forkserver on its way out
+        os.killpg(process.pid, 0)
 
     measured = lines(Record, tmp_path)
     assert [record.outcome for record in measured] == [Outcome.PASS] * 6

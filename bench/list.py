@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -102,9 +103,16 @@ def _device_cells(device: DeviceProfile) -> tuple[str, ...]:
         device.product or device.architecture or "any",
         str(device.batch_divisor),
         f"{device.timeout_s:g} s",
-        ", ".join(device.verified_by) or "unverified",
+        _verified(device.verified_by),
         device.about,
     )
+
+
+def _verified(journals: Sequence[str]) -> str:
+    """Return the first journal of a real run, and how many more there are."""
+    if not journals:
+        return "unverified"
+    return journals[0] + (f" and {len(journals) - 1} more" if len(journals) > 1 else "")
 
 
 def _run_cells(run: Run) -> tuple[str, ...]:

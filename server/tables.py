@@ -230,7 +230,6 @@ class Summary(Base):
     emulated: Mapped[int]
     unchecked: Mapped[int]
     """Ended as pass, but held against nothing: no plain pass."""
-    """Ended as pass, but nothing was compiled: no pass of the compiler."""
     outcomes: Mapped[dict[str, Any]]
     """Outcome -> count; they add up to `planned`."""
     speedup_geomean: Mapped[float | None]

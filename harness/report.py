@@ -128,7 +128,9 @@ def summary_lines(
         others = "; " + ", ".join(counts) if counts else ""
         lines.append(f"{head}: {summary.passed} of {judged} passed{rate}{others}")
         mean = speedup(summary.speedup) if summary.speedup else "none"
-        of = f" of {summary.speedup.n} models, within one launch" if summary.speedup else f" ({summary.no_speedup})"
+        of = f" ({summary.no_speedup})"
+        if summary.speedup:
+            of = f" of {summary.speedup.n} model{'s' * (summary.speedup.n != 1)}, within one launch"
         lines.append(f"  geometric mean, {summary.rule}: {mean}{of}")
         if summary.left_out and summary.speedup:
             lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")

@@ -266,7 +266,7 @@ def test_text(bench: Bench) -> None:
 
     assert bench.code == 0
     assert "toy inference fp32 eager: 1 of 1 passed (100%)" in bench.out
-    assert "of 1 models, within one launch" in bench.out
+    assert "of 1 model, within one launch" in bench.out
     assert "geometric mean, unclipped: " in bench.out
     assert "PyTorch 2.0" not in bench.out
     assert str(bench.journal) in bench.out

@@ -27,7 +27,7 @@ from harness.record import CompileScope, DeviceProfile, OptimizerKind, Planned, 
 from harness.reference import ReferenceConfiguration
 from server.settings import DEFAULT_DATABASE
 from suites import user
-from suites.spec import Attention, Mode, Precision, SuiteSpec
+from suites.spec import Attention, Mode, Precision, Preset, SuiteSpec
 
 Database = Annotated[
     str,
@@ -95,6 +95,10 @@ class Selection:
         Attention | None,
         typer.Option("--attention", help="The library's fused attention, its default, or spelled out as in 2022."),
     ] = None
+    preset: Annotated[
+        Preset | None,
+        typer.Option("--preset", help="Models as published, or cut down to run in seconds. Default: full."),
+    ] = None
     device: Annotated[str, typer.Option("--device", metavar="PROFILE", help="See `bench list devices`.")] = AUTO
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="In place of each model's own.")] = None
     timeout: Annotated[
@@ -133,6 +137,7 @@ class Selection:
             "dynamic": self.dynamic or None,
             "deterministic": self.deterministic or None,
             "attention": self.attention,
+            "preset": self.preset,
             "batch_size": self.batch_size,
         }
         return {name: value for name, value in values.items() if value is not None}

@@ -26,7 +26,7 @@ from harness.record import (
 )
 from harness.reference import Device, Published, Quantity, ReferenceConfiguration, Row, Rule, aggregate, weighted
 from harness.stats import NoEstimate
-from suites.spec import Attention, Frozen, Mode
+from suites.spec import Attention, Frozen, Mode, Preset
 
 
 def known() -> list[ReferenceConfiguration]:
@@ -181,6 +181,7 @@ def _choices(reference: ReferenceConfiguration, entries: Sequence[Entry]) -> Ite
         yield from _differs(label, (getattr(each, name) for each in found), (getattr(reference, name),))
     words = {Attention.FUSED: "fused", Attention.EAGER: "spelled out"}
     yield from _differs("attention", (words[each.attention] for each in found), (words[reference.attention],))
+    yield from _differs("preset", (each.preset for each in found), (Preset.FULL,))
     for label, name in (("dynamic shapes", "dynamic"), ("deterministic kernels", "deterministic")):
         yield from _differs(label, (_on(getattr(each, name)) for each in found), (_on(getattr(reference, name)),))
 

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from harness.errors import UsageError, close_to
 from harness.record import Case, CompileScope, DeviceProfile, OptimizerKind, Planned
-from suites.spec import Attention, Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+from suites.spec import Attention, Mode, ModelSpec, Precision, Preset, Skip, SuiteSpec, Tier
 
 BOTH = (Mode.INFERENCE, Mode.TRAINING)
 FILES = "suites.user"
@@ -48,6 +48,7 @@ class Matrix:
     dynamic: bool = False
     deterministic: bool = False
     attention: Attention = Attention.FUSED
+    preset: Preset = Preset.FULL
     batch_size: int | None = None
     timeout_s: float | None = None
     shard: tuple[int, int] | None = None
@@ -67,6 +68,7 @@ def plan(matrix: Matrix, suites: Sequence[SuiteSpec], profile: DeviceProfile, to
     _refuse_unknown_names(matrix, suites)
     _refuse_nothing(matrix, suites)
     _refuse_attention_of_files(matrix, suites)
+    _refuse_small(matrix, suites)
     cases = tuple(planned for suite in suites for planned in _suite_cases(matrix, suite, profile, today))
     for precision in matrix.precisions:
         if not any(each.case.precision == precision for each in cases):
@@ -167,6 +169,18 @@ def _refuse_attention_of_files(matrix: Matrix, suites: Sequence[SuiteSpec]) -> N
         )
 
 
+def _refuse_small(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
+    if matrix.preset == Preset.FULL:
+        return
+    for suite in suites:
+        for model in _selected(matrix, suite):
+            if model.small is None:
+                raise UsageError(
+                    f"--preset small: {suite.name}/{model.name} has no small preset. Leave it out with --exclude, or "
+                    "give its entry a `small`."
+                )
+
+
 def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> str:
     names = [model.name for suite in suites for model in suite.models]
     full = [f"{suite.name}/{model.name}" for suite in suites for model in suite.models]
@@ -191,15 +205,22 @@ def _suite_cases(matrix: Matrix, suite: SuiteSpec, profile: DeviceProfile, today
     tier = suite.tiers[matrix.tier] if matrix.tier is not None else None
     modes = matrix.modes or (tier.modes if tier else ()) or BOTH
     cases = [
-        _planned(matrix, suite, model, mode, precision, profile, today)
-        for model in _of_tier(suite, matrix.tier)
-        if not matrix.models or _any_matches(matrix.models, suite.name, model.name)
-        if not _any_matches(matrix.excludes, suite.name, model.name)
+        _planned(matrix, suite, model.at(matrix.preset), mode, precision, profile, today)
+        for model in sorted(_selected(matrix, suite), key=_size)
         for mode in dict.fromkeys(modes)
         for precision in dict.fromkeys(matrix.precisions)
         if _in_tier(tier, model, precision)
     ]
-    return sorted(cases, key=_cost)
+    return sorted(cases, key=lambda planned: planned.case.precision != Precision.FP32)
+
+
+def _selected(matrix: Matrix, suite: SuiteSpec) -> list[ModelSpec]:
+    return [
+        model
+        for model in _of_tier(suite, matrix.tier)
+        if not matrix.models or _any_matches(matrix.models, suite.name, model.name)
+        if not _any_matches(matrix.excludes, suite.name, model.name)
+    ]
 
 
 def _in_tier(tier: Tier | None, model: ModelSpec, precision: Precision) -> bool:
@@ -208,10 +229,9 @@ def _in_tier(tier: Tier | None, model: ModelSpec, precision: Precision) -> bool:
     return model.name in tier.reduced_precision
 
 
-def _cost(planned: Planned) -> tuple[bool, bool, int]:
+def _size(model: ModelSpec) -> tuple[bool, int]:
     """Sort key; a sort is stable, so models of unknown size stay last, as their file names them."""
-    parameters = planned.spec.parameters
-    return planned.case.precision != Precision.FP32, parameters is None, parameters or 0
+    return model.parameters is None, model.parameters or 0
 
 
 def _planned(
@@ -239,6 +259,7 @@ def _planned(
         dynamic=matrix.dynamic,
         deterministic=matrix.deterministic,
         attention=matrix.attention,
+        preset=matrix.preset,
         suite=suite.name,
         model=model.name,
         batch_size=batch_size,
@@ -260,7 +281,9 @@ def _batch_size(matrix: Matrix, model: ModelSpec, mode: Mode, profile: DevicePro
     if matrix.batch_size is not None:
         return matrix.batch_size
     listed = model.batch.get(mode)
-    return None if listed is None else max(listed // profile.batch_divisor, 1)
+    if listed is None or matrix.preset == Preset.SMALL:  # a small preset is as small on every device
+        return listed
+    return max(listed // profile.batch_divisor, 1)
 
 
 def tolerance(suite: SuiteSpec, model: ModelSpec, mode: Mode, precision: Precision) -> float:

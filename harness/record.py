@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveFloat, PositiveInt, TypeAdapter
 
 from harness.stats import Estimate
-from suites.spec import Attention, Frozen, Mode, ModelSpec, Precision
+from suites.spec import Attention, Frozen, Mode, ModelSpec, Precision, Preset
 
 SCHEMA: Literal[1] = 1
 """Version of the lines of a journal."""
@@ -59,7 +59,11 @@ class Measure(StrEnum):
     PERFORMANCE = "performance"
 
 
-_LATER = {"attention": Attention.FUSED.value}
+NO_BACKEND = "none"
+"""In place of a backend: the model runs eager alone, once, and nothing is compiled."""
+
+
+_LATER = {"attention": Attention.FUSED.value, "preset": Preset.FULL.value}
 """Fields of a configuration that did not exist from the first, with their defaults."""
 
 
@@ -80,6 +84,7 @@ class Configuration(Frozen):
     dynamic: bool = False
     deterministic: bool = False
     attention: Attention = Attention.FUSED
+    preset: Preset = Preset.FULL
 
     @property
     def id(self) -> str:
@@ -95,8 +100,9 @@ class Configuration(Frozen):
     @property
     def label(self) -> str:
         """Short text of what differs from the plain case, e.g. `training amp(bfloat16) aot_eager`."""
-        words = [self.mode.value, self.precision.value + (f"({self.amp_dtype})" if self.amp_dtype else "")]
-        words += [self.backend] if self.backend != "inductor" else []
+        words = ["small"] if self.preset == Preset.SMALL else []
+        words += [self.mode.value, self.precision.value + (f"({self.amp_dtype})" if self.amp_dtype else "")]
+        words += ["eager alone" if self.backend == NO_BACKEND else self.backend] if self.backend != "inductor" else []
         words += [self.compile_mode] if self.compile_mode != "default" else []
         words += ["whole step"] if self.compile_scope == CompileScope.STEP else []
         words += [self.optimizer.value] if self.optimizer != OptimizerKind.NONE else []
@@ -372,6 +378,8 @@ class Observed(Frozen):
     attention_kernel: str | None = None
     """The fused kernels that eager attention ran, `math` for a call that none served, `spelled out` for batched
     products around a softmax; None: no attention seen."""
+    eager_step_s: float | None = None
+    """Of one step after the first, where nothing is compiled and so nothing timed; one look, no estimate."""
     dropouts: int = 0
     """Dropout probabilities that were lowered to nearly zero."""
     draws_random_numbers: bool | None = None

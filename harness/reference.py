@@ -18,7 +18,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, field_validator
 from harness.errors import UsageError
 from harness.record import CompileScope, DeviceProfile, OptimizerKind
 from harness.stats import NoEstimate
-from suites.spec import Attention, Frozen, Mode, Precision
+from suites.spec import Attention, Frozen, Mode, Precision, Preset
 
 # -- what a file says -------------------------------------------------------------------------
 
@@ -114,6 +114,7 @@ class ReferenceConfiguration(Frozen):
             "precisions": tuple(self.precisions),
             "tf32": any(numbers.tf32 for numbers in self.precisions.values()),
             "batch_size": None,
+            "preset": Preset.FULL,
         }
 
     @property

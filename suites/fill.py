@@ -67,7 +67,7 @@ def calibrate(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
     Dropout stays off, as the statistics are read in eval mode. Modes and momenta are put back.
     """
-    norms = [each for each in module.modules() if isinstance(each, _BatchNorm) and each.running_mean is not None]
+    norms = _norms(module)
     if not norms:
         return
     modes = [(each, each.training) for each in module.modules()]
@@ -84,3 +84,12 @@ def calibrate(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any
             each.training = training
         for norm, momentum in momenta:
             norm.momentum = momentum
+
+
+def has_running_statistics(module: nn.Module) -> bool:
+    """Say whether a calibration pass would set anything."""
+    return bool(_norms(module))
+
+
+def _norms(module: nn.Module) -> list[_BatchNorm]:
+    return [each for each in module.modules() if isinstance(each, _BatchNorm) and each.running_mean is not None]

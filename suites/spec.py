@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
 
@@ -37,6 +38,13 @@ class Attention(StrEnum):
     EAGER = "eager"
 
 
+class Preset(StrEnum):
+    """How large a model is: as published, or cut down to run in seconds, for trying out. The two are never mixed."""
+
+    FULL = "full"
+    SMALL = "small"
+
+
 class Frozen(BaseModel):
     """A value that says no to unknown fields and to change."""
 
@@ -63,6 +71,20 @@ class Skip(Frozen):
         return value
 
 
+class Small(Frozen):
+    """What the small preset of a model changes; the rest is as in its entry."""
+
+    batch: PositiveInt = 2
+    """In both modes."""
+    input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
+    """In both modes."""
+    length: PositiveInt | None = None
+    """In both modes."""
+    repeats: PositiveInt | None = None
+    arguments: Mapping[str, Any] = Field(default_factory=dict)
+    """Added to those of the entry, each in place of one of the same name."""
+
+
 class ModelSpec(Frozen):
     """One model of a suite.
 
@@ -79,6 +101,18 @@ class ModelSpec(Frozen):
     accuracy_batch: PositiveInt | None = None
     input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
     eval_input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
+    length: Mapping[Mode, PositiveInt] = Field(default_factory=dict)
+    """Tokens, frames or samples of one sequence."""
+    arguments: Mapping[str, Any] = Field(default_factory=dict)
+    """Of the constructor or configuration, in place of its defaults."""
+    task: str | None = None
+    """What the model is trained for, where its arguments and its loss depend on that."""
+    repeats: PositiveInt | None = None
+    """Of equal blocks in a row, this many are kept; None: all. See `suites.shorten`."""
+    small: Small | None = None
+    """None: the model has no small preset, or this is it."""
+    case_s: PositiveFloat | None = None
+    """About how many seconds one case takes, as long as none was measured: two CPU cores, inductor, timed."""
     loss_scale: PositiveFloat = 1.0
     """The loss is divided by this."""
     tolerance: Mapping[str, PositiveFloat] = Field(default_factory=dict)
@@ -88,6 +122,33 @@ class ModelSpec(Frozen):
     @property
     def build_name(self) -> str:
         return self.build or self.name
+
+    def at(self, preset: Preset) -> ModelSpec:
+        """Return the entry as it is built in this preset.
+
+        Raises:
+            ValueError: the small preset is asked for, and the entry has none.
+        """
+        if preset == Preset.FULL:
+            return self.model_copy(update={"small": None})
+        if self.small is None:
+            raise ValueError(f'model "{self.name}" has no small preset')
+        small = self.small
+        changed: dict[str, Any] = {
+            "small": None,
+            "parameters": None,
+            "case_s": None,
+            "accuracy_batch": None,
+            "batch": dict.fromkeys(Mode, small.batch),
+            "arguments": {**self.arguments, **small.arguments},
+        }
+        if small.input_size is not None:
+            changed |= {"input_size": small.input_size, "eval_input_size": small.input_size}
+        if small.length is not None:
+            changed["length"] = dict.fromkeys(Mode, small.length)
+        if small.repeats is not None:
+            changed["repeats"] = small.repeats
+        return self.model_copy(update=changed)
 
 
 class Tier(Frozen):
@@ -108,5 +169,9 @@ class SuiteSpec(Frozen):
     tolerance: Mapping[str, PositiveFloat]
     accuracy_batch: PositiveInt | None = None
     """Of every model whose entry gives none."""
+    published: bool = False
+    """One of the three suites of the published figures, which `--suite all` names."""
+    outside: Mapping[str, str] = Field(default_factory=dict)
+    """Names that a reader may look for here and that are no model of the suite -> why not."""
     tiers: Mapping[str, Tier] = Field(default_factory=dict)
     models: tuple[ModelSpec, ...]

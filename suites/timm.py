@@ -8,10 +8,12 @@ from typing import Any, cast
 
 import timm
 from timm.layers import config as layers
+from torch import nn
 
 from suites import fill, inputs
 from suites.losses import classification
 from suites.registry import LoadError
+from suites.shorten import shorten
 from suites.spec import Attention, Mode, ModelSpec
 from suites.workload import Workload
 
@@ -30,13 +32,8 @@ def build(
     Raises:
         LoadError: timm has no such model, or knows no choice of attention.
     """
-    name = spec.build_name
-    if not timm.is_model(name):
-        close = get_close_matches(name, timm.list_models(), n=3, cutoff=0.5)
-        raise LoadError(f'timm has no model "{name}".' + (f" Close: {', '.join(close)}." if close else ""))
-    _choose(attention)
     with inputs.seeded(seed):
-        module = timm.create_model(name, pretrained=False)
+        module = network(spec, attention)
     config = cast(Mapping[str, Any], module.pretrained_cfg)
     train_size = spec.input_size or tuple(config["input_size"])
     eval_size = spec.eval_input_size or tuple(config.get("test_input_size") or train_size)
@@ -46,6 +43,21 @@ def build(
     images = inputs.images(batch, train_size if mode == Mode.TRAINING else eval_size, seed)
     targets = inputs.targets(batch, cast(int, module.num_classes), seed)
     return Workload(module, (images,), {}, classification(targets, spec.loss_scale) if mode == Mode.TRAINING else None)
+
+
+def network(spec: ModelSpec, attention: Attention = Attention.FUSED) -> nn.Module:
+    """Return the module alone, as it is initialised; builds under any default device, `meta` among them.
+
+    Raises:
+        LoadError: timm has no such model, or knows no choice of attention.
+    """
+    name = spec.build_name
+    if not timm.is_model(name):
+        close = get_close_matches(name, timm.list_models(), n=3, cutoff=0.5)
+        raise LoadError(f'timm has no model "{name}".' + (f" Close: {', '.join(close)}." if close else ""))
+    _choose(attention)
+    module = timm.create_model(name, pretrained=False, **spec.arguments)
+    return module if spec.repeats is None else shorten(module, spec.repeats)
 
 
 def _choose(attention: Attention) -> None:

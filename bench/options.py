@@ -77,7 +77,7 @@ class Selection:
     fp16: Annotated[bool, typer.Option("--fp16", help="Model and inputs in float16.")] = False
     tf32: Annotated[bool, typer.Option("--tf32", help="FP32 with TF32 matrix products, on NVIDIA GPUs.")] = False
     backend: Annotated[
-        str | None, typer.Option("--backend", help="Any backend that torch lists. Default: inductor.")
+        str | None, typer.Option("--backend", help="Any that torch lists, or none: eager alone. Default: inductor.")
     ] = None
     compile_mode: Annotated[
         str | None, typer.Option("--compile-mode", help="Mode of the inductor backend. Default: default.")

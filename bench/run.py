@@ -24,6 +24,7 @@ from harness.host import detect, nvml, settings
 from harness.host.clocks import Lock, held
 from harness.journal import FOLDER, History, Journal, find, replay
 from harness.record import (
+    NO_BACKEND,
     DeviceProfile,
     EndReason,
     Environment,
@@ -98,6 +99,8 @@ def main(
             _check_same_host(history.run, _host(workers, history.run.plan, history.run.profile))
             raise typer.Exit(_measure(history, workers, journal, output, keep_clocks))
     plan, profile = selection.plan(), selection.profile()
+    if selection.backend == NO_BACKEND and protocol.measure != Measure.ALL:
+        raise UsageError(f"--backend none compiles nothing to check or time. Leave out --only-{protocol.measure}.")
     if find_spec("torch") is None:
         raise BenchError("measuring needs torch, and it is not installed here: pip install 'compile-bench[run]'.")
     detect.refuse(profile, profiles(), detect.look())
@@ -208,7 +211,7 @@ def _check_compiler(plan: Sequence[Planned], profile: DeviceProfile, host: Host)
     """What torch lists is known only where torch is: so the worker was asked."""
     for planned in plan:
         case = planned.case
-        if case.backend not in host.backends:
+        if case.backend not in (NO_BACKEND, *host.backends):
             close = close_to(case.backend, host.backends)
             raise UsageError(f"--backend {case.backend}: torch lists none.{close} Known: {', '.join(host.backends)}.")
         if case.compile_mode not in host.compile_modes:

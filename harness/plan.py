@@ -13,7 +13,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from harness.errors import UsageError, close_to
-from harness.record import Case, CompileScope, DeviceProfile, OptimizerKind, Planned
+from harness.record import NO_BACKEND, Case, CompileScope, DeviceProfile, OptimizerKind, Planned
 from suites.spec import Attention, Mode, ModelSpec, Precision, Preset, Skip, SuiteSpec, Tier
 
 BOTH = (Mode.INFERENCE, Mode.TRAINING)
@@ -129,6 +129,10 @@ def _refuse_contradictions(matrix: Matrix, profile: DeviceProfile) -> None:
             f"--compile-mode {matrix.compile_mode} changes only the inductor backend, not {matrix.backend}. "
             "Leave one of them out."
         )
+    if matrix.backend == NO_BACKEND:
+        for option, said in (("--dynamic", matrix.dynamic), ("--compile-scope step", matrix.compile_scope == "step")):
+            if said:
+                raise UsageError(f"{option} changes what is compiled, and --backend none compiles nothing. Leave it out.")
     if matrix.optimizer != OptimizerKind.NONE and matrix.modes == (Mode.INFERENCE,):
         raise UsageError("--optimizer changes only training. Leave it out, or add --mode training.")
 

@@ -60,8 +60,7 @@ class Measure(StrEnum):
 
 
 NO_BACKEND = "none"
-"""In place of a backend: the model runs eager alone, once, and nothing is compiled."""
-
+"""In place of a backend: the model runs eager alone, and nothing is compiled."""
 
 _LATER = {"attention": Attention.FUSED.value, "preset": Preset.FULL.value}
 """Fields of a configuration that did not exist from the first, with their defaults."""
@@ -379,7 +378,10 @@ class Observed(Frozen):
     """The fused kernels that eager attention ran, `math` for a call that none served, `spelled out` for batched
     products around a softmax; None: no attention seen."""
     eager_step_s: float | None = None
-    """Of one step after the first, where nothing is compiled and so nothing timed; one look, no estimate."""
+    """Of the second step, where nothing is compiled: one look, no estimate."""
+    peak_bytes: int | None = None
+    """Most memory that the process held at any time, where nothing is compiled: weights, gradients and all; on an
+    accelerator, the most of its memory."""
     dropouts: int = 0
     """Dropout probabilities that were lowered to nearly zero."""
     draws_random_numbers: bool | None = None

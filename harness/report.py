@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.beside import Compared, Comparison
-from harness.record import EndReason, Finding, Level, Outcome, Planned, Record, Run
+from harness.record import NO_BACKEND, EndReason, Finding, Level, Outcome, Planned, Record, Run
 from harness.reference import Quantity, ReferenceConfiguration
 from harness.stats import Estimate
 from harness.summary import Summary
@@ -46,6 +46,10 @@ def verdict(record: Record) -> str:
         words.append(speedup(derived.speedup))
     if derived.eager_s and derived.compiled_s:
         words.append(times(derived.eager_s.value, derived.compiled_s.value))
+    if record.observed.eager_step_s is not None:
+        words.append(f"ran eager alone   {seconds(record.observed.eager_step_s)} a step")
+    if record.observed.peak_bytes is not None:
+        words.append(f"peak {record.observed.peak_bytes / 2**30:.2f} GiB")
     if not words:
         words.append("pass")
     if record.compile:
@@ -99,8 +103,18 @@ def speedup(estimate: Estimate) -> str:
 
 def times(eager_s: float, compiled_s: float) -> str:
     """Return both times in one unit, three significant digits: `3.11 -> 2.19 ms`."""
-    unit, factor = ("s", 1.0) if eager_s >= 1 else ("ms", 1e3) if eager_s >= 1e-3 else ("us", 1e6)
+    unit, factor = _unit(eager_s)
     return f"{significant(eager_s * factor)} -> {significant(compiled_s * factor)} {unit}"
+
+
+def seconds(value_s: float) -> str:
+    """Return a time in its own unit, three significant digits: `3.11 ms`."""
+    unit, factor = _unit(value_s)
+    return f"{significant(value_s * factor)} {unit}"
+
+
+def _unit(value_s: float) -> tuple[str, float]:
+    return ("s", 1.0) if value_s >= 1 else ("ms", 1e3) if value_s >= 1e-3 else ("us", 1e6)
 
 
 def significant(value: float) -> str:
@@ -127,6 +141,8 @@ def summary_lines(
         judged = summary.planned - summary.outcomes.get(Outcome.SKIPPED, 0)
         others = "; " + ", ".join(counts) if counts else ""
         lines.append(f"{head}: {summary.passed} of {judged} passed{rate}{others}")
+        if summary.configuration.backend == NO_BACKEND:
+            continue
         mean = speedup(summary.speedup) if summary.speedup else "none"
         of = f" ({summary.no_speedup})"
         if summary.speedup:

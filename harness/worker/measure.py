@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from harness.record import (
+    NO_BACKEND,
     Accuracy,
     DeviceProfile,
     Findings,
@@ -48,7 +49,7 @@ from harness.worker.device import Device, open_device
 from harness.worker.environment import physical_cores
 from harness.worker.failures import describe, first_line, is_out_of_memory
 from harness.worker.leaves import Leaves, Value
-from harness.worker.observe import look, observe
+from harness.worker.observe import Sighting, look, observe
 from harness.worker.step import Prepared, StepResult, make_step, prepare, set_global_state
 from harness.worker.timing import SamplingError, measure_memory, time_pairs
 from suites.registry import builder
@@ -168,11 +169,32 @@ class _Measurement:
 
     def run(self) -> None:
         """Go through all stages; before, where the entry asks for it, through those of a check with a smaller batch."""
+        if self.case.backend == NO_BACKEND:
+            self.run_alone()
+            return
         small = self.planned.accuracy_batch
         if small is not None and self.protocol.measure != Measure.PERFORMANCE:
             self.go(small, timed=False)
             gc.collect()
         self.go(self.case.batch_size, timed=self.protocol.measure != Measure.ACCURACY)
+
+    def run_alone(self) -> None:
+        """Run two eager steps and nothing else: does the model run on this machine, in which time and memory?
+
+        No copy of the model's state is made, so that what just fits is not refused.
+        """
+        stage, notes = self.notes.stage, self.notes
+        with stage(Stage.LOAD, Outcome.MODEL_FAIL_TO_LOAD, Side.EAGER):
+            prepared = self.load(self.case.batch_size)
+        eager = _Timed(make_step(prepared, prepared.module), self.device)
+        with stage(Stage.EAGER, Outcome.EAGER_FAIL_TO_RUN, Side.EAGER):
+            first = collect(prepared, eager, None, self.seed)
+            emulated = self.device.emulates(self.case.precision, self.case.amp_dtype)
+            notes.observe(observe(prepared, first, Sighting(), emulated))
+            del first
+            collect(prepared, eager, None, self.seed)
+            found = {"eager_step_s": eager.wall_s, "peak_bytes": self.device.peak_bytes()}
+            notes.observe(notes.observed.model_copy(update=found))
 
     def go(self, batch_size: int | None, *, timed: bool) -> None:
         stage, notes = self.notes.stage, self.notes

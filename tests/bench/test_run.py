@@ -79,6 +79,15 @@ OBSERVED: dict[str, tuple[list[str], Callable[[Record], object], object]] = {
     "mode": (["--mode", "training"], lambda r: (r.observed.training, r.observed.grad), (True, True)),
     "backend eager": (["--backend", "eager"], lambda r: _compile(r).compiled_by, "dynamo"),
     "backend aot_eager": (["--backend", "aot_eager"], lambda r: _compile(r).compiled_by, "aot_autograd"),
+    "backend none": (
+        ["--backend", "none"],
+        lambda r: (
+            *(r.compile, r.accuracy, r.timing, r.derived.flags),
+            (r.observed.eager_step_s or 0) > 0,
+            (r.observed.peak_bytes or 0) > 1 << 20,
+        ),
+        (None, None, None, (), True, True),
+    ),
     "compile scope module": ([], lambda r: _compile(r).frames[0].file.endswith("harness/worker/step.py"), False),
     "compile scope step": (
         ["--compile-scope", "step"],
@@ -186,6 +195,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "precision target": (["--suite", "toy", "--precision-target", "0"], "between 0 and 1"),
     "max seconds": (["--suite", "toy", "--max-seconds", "0"], "above 0"),
     "both onlys": (["--suite", "toy", "--only-accuracy", "--only-performance"], "exclude each other"),
+    "only half of nothing": (["--suite", "toy", "--backend", "none", "--only-accuracy"], "compiles nothing"),
     "resume with a selection": (["--suite", "toy", "--resume", "latest"], "leave out"),
     "resume nothing": (["--resume", "latest"], "Start one"),
     "database": (["--suite", "toy", "--database", "nonsense"], "atabase"),

@@ -129,6 +129,8 @@ def test_names_with_brackets():
             {"compile_mode": "max-autotune", "backend": "eager"},
             r"--compile-mode .* only the inductor backend, not eager",
         ),
+        ({"dynamic": True, "backend": "none"}, r"--dynamic .* --backend none compiles nothing"),
+        ({"compile_scope": CompileScope.STEP, "backend": "none"}, r"--compile-scope step .* compiles nothing"),
         ({"limit": 0}, r"--limit 0: must be above 0"),
         ({"batch_size": -1}, r"--batch-size -1: must be above 0"),
         ({"timeout_s": 0.0}, r"--timeout 0.0: must be above 0"),

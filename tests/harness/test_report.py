@@ -6,7 +6,7 @@ import pytest
 
 from harness import config, report
 from harness.beside import Compared, Comparison
-from harness.record import Accuracy, EndReason, Finding, Leaf, Level, Outcome, Reference
+from harness.record import Accuracy, Derived, EndReason, Finding, Leaf, Level, Outcome, Reference
 from harness.stats import Estimate
 from harness.summary import summarise
 from tests.server.factory import make_case, make_record, make_run
@@ -79,6 +79,21 @@ def test_summary_names_pass_rate_mean_and_left_out() -> None:
     assert f"left out: {b.model} (crash)" in text
     assert "skipped 0, missing 1, crashed 1. Records: runs/x.jsonl" in text
     assert f"--resume {run.id}" in text
+
+
+def test_eager_alone() -> None:
+    """Where nothing was compiled, a line shows one step's seconds and the memory it took, and no mean is spoken of."""
+    run = make_run([make_case("a", backend="none")])
+    plain = make_record(run.plan[0].case)
+    observed = plain.observed.model_copy(update={"eager_step_s": 0.0312, "peak_bytes": 3 << 29})
+    bare = {"compile": None, "timing": None, "accuracy": None, "memory": None}
+    record = plain.model_copy(update={**bare, "observed": observed, "derived": Derived(valid=False)})
+    records = {record.case.id: record}
+    lines = report.summary_lines(run, records, summarise(run.plan, records), EndReason.FINISHED, "x")
+
+    assert report.verdict(record) == "ran eager alone   31.2 ms a step   peak 1.50 GiB"
+    assert lines[0] == "toy inference fp32 eager alone: 1 of 1 passed (100%)"
+    assert "geometric mean" not in "\n".join(lines)
 
 
 def test_no_mean_says_why() -> None:

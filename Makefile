@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?= --suite timm --fp32 --amp --tier quick
 PYTEST_ARGS ?=
 
-.PHONY: bench test lint types contracts tests browser format results aarch64 clean
+.PHONY: bench test lint types contracts tests browser format results models aarch64 clean
 
 # The dashboard is up before the first model runs; Ctrl-C finishes the model in hand.
 bench: $(VENV)/.run
@@ -36,10 +36,15 @@ format: $(VENV)/.dev
 
 EXPECTED := examples/timm61-fp32-cpu-x86.jsonl.gz tests/data/ci_expected_accuracy/cpu_inductor_timm_inference.csv
 
-# The tables of measured models, from the journals in examples/.
+# The tables of timed models, from the journals in examples/.
 results: $(VENV)/.run
-	$(BIN)/python -m benchmarks.results examples/*.jsonl.gz --expected $(EXPECTED) > docs/results/timm.md.new
+	$(BIN)/python -m benchmarks.results examples/timm*.jsonl.gz --expected $(EXPECTED) > docs/results/timm.md.new
 	mv docs/results/timm.md.new docs/results/timm.md
+
+# How all 163 models ended, from the journals in examples/.
+models: $(VENV)/.run
+	$(BIN)/python -m benchmarks.models examples/models*.jsonl.gz > docs/results/models.md.new
+	mv docs/results/models.md.new docs/results/models.md
 
 # Does everything that is pinned install on ARM Linux? Asks the package index; after a change of constraints.txt.
 aarch64: $(VENV)/.dev

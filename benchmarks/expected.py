@@ -18,8 +18,8 @@ from pathlib import Path
 from harness import report
 from harness.errors import BenchError
 from harness.journal import History, replay
-from harness.record import Outcome, Record
-from suites.spec import Mode
+from harness.record import Case, Outcome, Record
+from suites.spec import Mode, Preset
 
 WORDS = {
     Outcome.PASS: {"pass"},
@@ -65,9 +65,14 @@ def read(path: Path) -> dict[str, Expectation]:
     return found
 
 
-def differences(history: History, expected: Mapping[str, Expectation], mode: Mode) -> Iterable[tuple[str, ...]]:
-    """Yield model, expected, found, cause and command of each difference, models of one side only included."""
-    cases = {p.case.model: p.case for p in history.run.plan if p.case.mode == mode}
+def differences(
+    history: History, expected: Mapping[str, Expectation], cases: Mapping[str, Case]
+) -> Iterable[tuple[str, ...]]:
+    """Yield model, expected, found, cause and command of each difference, models of one side only included.
+
+    Args:
+        cases: by model, those of the journal that are meant.
+    """
     for model in sorted(cases.keys() | expected.keys()):
         wanted, case = expected.get(model), cases.get(model)
         if wanted is None:
@@ -77,7 +82,7 @@ def differences(history: History, expected: Mapping[str, Expectation], mode: Mod
         else:
             record = history.records.get(case.id)
             for said, seen, cause in _disagreeing(wanted, record):
-                yield model, said, seen, cause, _command(history, case.model, mode)
+                yield model, said, seen, cause, _command(case)
 
 
 def _disagreeing(wanted: Expectation, record: Record | None) -> Iterable[tuple[str, str, str]]:
@@ -93,9 +98,15 @@ def _disagreeing(wanted: Expectation, record: Record | None) -> Iterable[tuple[s
         yield f"{wanted.graph_breaks} graph breaks", f"{breaks} graph breaks", cause
 
 
-def _command(history: History, model: str, mode: Mode) -> str:
-    case = next(p.case for p in history.run.plan if p.case.model == model and p.case.mode == mode)
-    words = ["bench", "run", "--suite", case.suite, "--model", model, f"--{case.precision}", "--mode", mode.value]
+def cases_in(history: History, mode: Mode) -> dict[str, Case]:
+    """Return a journal's cases in one mode, by model."""
+    return {planned.case.model: planned.case for planned in history.run.plan if planned.case.mode == mode}
+
+
+def _command(case: Case) -> str:
+    words = ["bench", "run", "--suite", case.suite, "--model", case.model, f"--{case.precision}", "--mode", case.mode]
+    words += ["--backend", case.backend] if case.backend != "inductor" else []
+    words += ["--preset", case.preset] if case.preset == Preset.SMALL else []
     words += ["--device", case.device]
     words += ["--batch-size", str(case.batch_size)] if case.batch_size else []
     return shlex.join([*words, "--only-accuracy"])
@@ -104,8 +115,9 @@ def _command(history: History, model: str, mode: Mode) -> str:
 def section(path: Path, expectations: Path, mode: Mode) -> list[str]:
     """Return the comparison as lines of Markdown."""
     history, expected = replay(path), read(expectations)
-    both = expected.keys() & {p.case.model for p in history.run.plan if p.case.mode == mode}
-    rows = list(differences(history, expected, mode))
+    cases = cases_in(history, mode)
+    both = expected.keys() & cases.keys()
+    rows = list(differences(history, expected, cases))
     differing = {model for model, *_ in rows} & both
     lines = [
         f"## {path.name} against {expectations.name}",

@@ -120,28 +120,34 @@ def insensitive(found: Sequence[Group]) -> Iterator[str]:
 
 
 def eager(found: Sequence[Group]) -> Iterator[str]:
-    """Yield a table of what each model takes in eager alone, at full size, in both modes."""
+    """Yield a table of what each model takes in eager alone, at full size, in both modes.
+
+    Where it was run several times, with one batch size after the other, the first run that passed is shown.
+    """
     alone = [g for g in found if g.configuration.backend == NO_BACKEND and g.configuration.preset == Preset.FULL]
-    modes = {mode: [group for group in alone if group.configuration.mode == mode] for mode in Mode}
-    yield "| model | batch | inference: a step | peak GiB | training: a step | peak GiB |"
-    yield "|---|---:|---:|---:|---:|---:|"
-    names = dict.fromkeys((group.summary.suite, model) for group in alone for model in group.records)
-    for suite, model in names:
-        cells, batch = [], ""
+    yield "| model | inference: batch | a step | peak GiB | training: batch | a step | peak GiB |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for suite, model in dict.fromkeys((group.summary.suite, model) for group in alone for model in group.records):
+        cells = []
         for mode in Mode:
-            record = next((g.records.get(model) for g in modes[mode] if g.summary.suite == suite), None)
-            cells += _eager_cells(record)
-            batch = str(record.case.batch_size) if record else batch
-        yield f"| {' | '.join([f'{suite}/{model}', batch, *cells])} |"
+            mine = [g for g in alone if (g.summary.suite, g.configuration.mode) == (suite, mode)]
+            records = [record for group in mine if (record := group.records.get(model)) is not None]
+            passed = [record for record in records if record.outcome == Outcome.PASS]
+            cells += _eager_cells(next(iter(passed or records), None))
+        yield f"| {' | '.join([f'{suite}/{model}', *cells])} |"
 
 
 def _eager_cells(record: Record | None) -> list[str]:
     if record is None:
-        return ["", ""]
-    step_s, peak_bytes = record.observed.eager_step_s, record.observed.peak_bytes
+        return ["", "", ""]
+    batch, step_s, peak_bytes = (
+        str(record.case.batch_size or ""),
+        record.observed.eager_step_s,
+        record.observed.peak_bytes,
+    )
     if record.outcome != Outcome.PASS or step_s is None:
-        return [record.outcome.value, ""]
-    return [report.seconds(step_s), "" if peak_bytes is None else f"{peak_bytes / 2**30:.1f}"]
+        return [batch, record.outcome.value, ""]
+    return [batch, report.seconds(step_s), "" if peak_bytes is None else f"{peak_bytes / 2**30:.1f}"]
 
 
 def beside_ci(found: Sequence[Group], folder: Path) -> Iterator[str]:

@@ -79,7 +79,7 @@ def test_small_is_apart(journal, expectations):
 
 
 def test_eager_table(journal, expectations):
-    """What ran eager alone shows a step's time and the peak in both modes; what did not, its outcome."""
+    """What ran eager alone shows time and peak in both modes; what did not, its outcome, or a later pass."""
 
     def alone(record):
         seen = {"eager_step_s": 0.25, "peak_bytes": 5 << 29} if record.outcome == Outcome.PASS else {}
@@ -90,9 +90,12 @@ def test_eager_table(journal, expectations):
         case("a", backend="none", batch_size=1): Outcome.PASS,
         case("a", "training", backend="none", batch_size=1): Outcome.OOM,
     }
-    page = models.text([journal("one", outcomes, change=alone)], expectations)
+    again = {case("a", "training", backend="none", batch_size=2): Outcome.PASS}
+    first = models.text([journal("one", outcomes, change=alone)], expectations)
+    both = models.text([journal("one", outcomes, change=alone), journal("two", again, change=alone)], expectations)
 
-    assert "| timm/a | 1 | 250 ms | 2.5 | oom |  |" in page
+    assert "| timm/a | 1 | 250 ms | 2.5 | 1 | oom |  |" in first
+    assert "| timm/a | 1 | 250 ms | 2.5 | 2 | 250 ms | 2.5 |" in both
 
 
 def test_beside_the_other_project(journal, expectations):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +11,9 @@ import typer
 from bench import output
 from bench.options import DATABASE, Database, Json, named_suites
 from harness import config, report
+from harness.errors import BenchError
 from harness.record import DeviceProfile
-from suites.spec import Mode, ModelSpec
+from suites.spec import Mode, ModelSpec, SuiteSpec
 
 if TYPE_CHECKING:
     from server.schemas import Run
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Show suites, models, devices, references, runs.")
 
 Suites = Annotated[
-    list[str], typer.Option("--suite", metavar="NAME", help="Only this suite, or a model file (name.py). Repeatable.")
+    list[str],
+    typer.Option("--suite", metavar="NAME", help="Only this suite, all (the 163 models), or a model file. Repeatable."),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many runs.")]
 
@@ -27,28 +30,39 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many runs
 @app.command()
 def suites(as_json: Json = False) -> None:
     """Suites, with the number of their models and their tiers."""
-    found = [config.suite(name) for name in config.suites()]
+    found, wrong = config.every_suite()
     if as_json:
         for suite in found:
-            told = suite.model_dump(mode="json", include={"name", "about", "module", "tolerance", "tiers"})
-            output.json_line("suite", {**told, "models": len(suite.models)})
-        return
-    output.rows(
-        ("suite", "models", "tiers", "about"),
-        [(each.name, str(len(each.models)), ", ".join(each.tiers), each.about) for each in found],
-    )
+            told = suite.model_dump(mode="json", include={"name", "about", "module", "published", "tolerance"})
+            tiers = {name: tier.model_dump(mode="json") for name, tier in suite.every_tier.items()}
+            output.json_line("suite", {**told, "tiers": tiers, "models": len(suite.models)})
+    else:
+        output.rows(
+            ("suite", "models", "tiers", "about"),
+            [(each.name, str(len(each.models)), ", ".join(each.every_tier), each.about) for each in found],
+        )
+    _complain(wrong)
 
 
 @app.command()
 def models(suite: Suites = [], as_json: Json = False) -> None:  # noqa: B006 - typer copies it
-    """Models, with the batch sizes of their list; a device divides these."""
-    found = [(each.name, model) for each in named_suites(suite or config.suites()) for model in each.models]
+    """Models, with the batch sizes of their list, which a device divides; then names that are none, with the reason."""
+    suites, wrong = (named_suites(suite), []) if suite else config.every_suite()
+    found = [(each.name, model) for each in suites for model in each.models]
+    outside = [(each.name, name, why) for each in suites for name, why in each.outside.items()]
     if as_json:
         for name, model in found:
             output.json_line("model", {"suite": name, **model.model_dump(mode="json")})
-        return
-    columns = ("model", "family", "parameters", "batch", "input size")
+        for name, none, why in outside:
+            output.json_line("outside", {"suite": name, "name": none, "why": why})
+        return _complain(wrong)
+    columns = ("model", "family", "parameters", "batch", "input size", "small")
     output.rows(columns, [(f"{name}/{model.name}", *_cells(model)) for name, model in found])
+    if outside:
+        print()
+        output.rows(("outside", "why"), [(f"{name}/{none}", why) for name, none, why in outside])
+    print(f"\n{_total(suites)}")
+    _complain(wrong)
 
 
 @app.command()
@@ -96,6 +110,14 @@ def runs(limit: Limit = 20, database: Database = DATABASE, as_json: Json = False
         print(f"{len(found)} of {count} runs; --limit {count} shows all.")
 
 
+def _complain(wrong: Sequence[BenchError]) -> None:
+    """End the command with what is wrong with suites that could not be shown; those that could, were."""
+    for error in wrong:
+        print(f"bench: {error}", file=sys.stderr)
+    if wrong:
+        raise typer.Exit(BenchError.exit_code)
+
+
 def _device_cells(device: DeviceProfile) -> tuple[str, ...]:
     return (
         device.name,
@@ -129,6 +151,13 @@ def _run_cells(run: Run) -> tuple[str, ...]:
     )
 
 
+def _total(suites: Sequence[SuiteSpec]) -> str:
+    """Return `163 models: 46 huggingface, 61 timm, 56 torchbench`."""
+    count = sum(len(each.models) for each in suites)
+    each_suite = ", ".join(f"{len(each.models)} {each.name}" for each in suites)
+    return f"{count} model{'s' * (count != 1)}: {each_suite}"
+
+
 def _cells(model: ModelSpec) -> tuple[str, ...]:
     parameters = "" if model.parameters is None else f"{model.parameters:,}"
     batches = [str(model.batch[mode]) if mode in model.batch else "" for mode in Mode]
@@ -138,4 +167,5 @@ def _cells(model: ModelSpec) -> tuple[str, ...]:
         parameters,
         "/".join(dict.fromkeys(filter(None, batches))),
         "/".join(dict.fromkeys(sizes)),
+        "yes" if model.small is not None else "",
     )

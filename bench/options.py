@@ -19,14 +19,17 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from bench.past import durations
 from harness import config
-from harness.errors import UsageError
+from harness.budget import Fitted, fit
+from harness.errors import UsageError, close_to
 from harness.host import detect
 from harness.plan import Matrix, parse_shard, plan
-from harness.record import CompileScope, DeviceProfile, OptimizerKind, Planned, now
+from harness.record import CompileScope, DeviceProfile, Measure, OptimizerKind, Planned, now
 from harness.reference import ReferenceConfiguration
 from server.settings import DEFAULT_DATABASE
-from suites import user
+from suites import checkout, user
+from suites.find import missing_part
 from suites.spec import Attention, Mode, Precision, Preset, SuiteSpec
 
 Database = Annotated[
@@ -38,6 +41,10 @@ Database = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")]
 DATABASE = DEFAULT_DATABASE
 AUTO = "auto"
+ALL = "all"
+"""In place of a suite: those of the published figures."""
+TORCHBENCH = "torchbench"
+"""The suite in whose place `--torchbench` puts a checkout's models."""
 
 T = TypeVar("T")
 
@@ -60,16 +67,35 @@ class Selection:
     """What the options say, as they were typed. One field per option."""
 
     suite: Annotated[
-        list[str], typer.Option("--suite", metavar="NAME", help="A suite, or a model file (name.py). Repeatable.")
+        list[str],
+        typer.Option("--suite", metavar="NAME", help="A suite, or all (the 163 models). Repeatable."),
     ] = field(default_factory=list)
+    torchbench: Annotated[
+        Path | None,
+        typer.Option(
+            "--torchbench",
+            metavar="PATH",
+            envvar="TORCHBENCH_DIR",
+            help="Suite torchbench is the models of this checkout; without --suite, these.",
+        ),
+    ] = None
     model: Annotated[
-        list[str], typer.Option("--model", metavar="GLOB", help="Only these models: a name or a glob. Repeatable.")
+        list[str],
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="Only these: a name or a glob. Or a model of your own: name.py, package.module:function. Repeatable.",
+        ),
     ] = field(default_factory=list)
     exclude: Annotated[list[str], typer.Option("--exclude", metavar="GLOB", help="Not these models. Repeatable.")] = (
         field(default_factory=list)
     )
-    tier: Annotated[str | None, typer.Option("--tier", help="A named part of the suite, e.g. quick.")] = None
+    tier: Annotated[str | None, typer.Option("--tier", help="A named part of each suite: quick or full.")] = None
     limit: Annotated[int | None, typer.Option("--limit", help="At most so many cases, the cheapest first.")] = None
+    limit_seconds: Annotated[
+        float | None,
+        typer.Option("--limit-seconds", metavar="S", help="Only what fits into so many seconds, of every kind some."),
+    ] = None
     mode: Annotated[ModeChoice | None, typer.Option("--mode", help="Default: the tier's, or else both.")] = None
     fp32: Annotated[bool, typer.Option("--fp32", help="Single precision; the default.")] = False
     amp: Annotated[bool, typer.Option("--amp", help="Automatic mixed precision.")] = False
@@ -115,7 +141,7 @@ class Selection:
         reference, said = self.reference_configuration(), self._said()
         return Matrix(
             suites=tuple(suite.name for suite in self.suites()),
-            models=tuple(self.model),
+            models=self._models(),
             excludes=tuple(self.exclude),
             tier=self.tier,
             limit=self.limit,
@@ -148,9 +174,35 @@ class Selection:
 
     def suites(self) -> list[SuiteSpec]:
         """Return the suites named; see `named_suites`."""
-        if not self.suite:
-            raise UsageError(f"Name a suite with --suite: {', '.join(config.suites())}, or a model file (name.py).")
-        return named_suites(self.suite)
+        own = [text for text in self.model if user.parse(text)]
+        if not self.suite and self.torchbench is not None and (not own or len(own) < len(self.model)):
+            return named_suites([TORCHBENCH], own, self._checkout())
+        if not self.suite and not own:
+            known = ", ".join((*config.suites(), ALL))
+            raise UsageError(f"Name a suite with --suite: {known}, or a model of your own with --model (name.py).")
+        if not self.suite and len(own) < len(self.model):
+            name = next(text for text in self.model if text not in own)
+            raise UsageError(f"--model {name}: in which suite? Name it with --suite. A model of your own ends in .py.")
+        return named_suites(self.suite, own, self._checkout() if TORCHBENCH in self.suite else None)
+
+    def _checkout(self) -> SuiteSpec | None:
+        if self.torchbench is None:
+            return None
+        try:
+            return checkout.suite(self.torchbench, "cuda" if self.profile().kind == "cuda" else "cpu")
+        except ValueError as error:
+            raise UsageError(
+                f"--torchbench: {error}. Give the folder that holds torchbenchmark/, here or in TORCHBENCH_DIR."
+            ) from error
+
+    def _models(self) -> tuple[str, ...]:
+        """Return the names and globs; a model of one's own is added to what they choose, not chosen from."""
+        own = {str(found) for text in self.model if (found := user.parse(text))}
+        names = [text for text in self.model if not user.parse(text)]
+        if not names or not own:
+            return tuple(names)
+        suite = self.suites()[-1]
+        return (*names, *(f"{suite.name}/{model.name}" for model in suite.models if model.build in own))
 
     def profile(self) -> DeviceProfile:
         """Return the device profile, as `--as` needs it; `auto` is the one that says most about this machine."""
@@ -159,8 +211,23 @@ class Selection:
         return reference.on(profile) if reference is not None else profile
 
     def plan(self) -> tuple[Planned, ...]:
-        """Return the ordered cases; see `harness.plan.plan`. A day is one in UTC, as all times of a run are."""
-        return plan(self.matrix(), self.suites(), self.profile(), now().date())
+        """Return the ordered cases; see `fitted`."""
+        return self.fitted().plan
+
+    def fitted(self, database: str = DATABASE, measure: Measure = Measure.ALL) -> Fitted:
+        """Return the ordered cases and what fits of them; see `harness.plan.plan` and `harness.budget.fit`.
+
+        A day is one in UTC, as all times of a run are. The limit is that of the shard.
+
+        Args:
+            database: where durations of before are.
+            measure: what the run will measure.
+        """
+        matrix, profile = self.matrix(), self.profile()
+        planned = plan(matrix, self.suites(), profile, now().date())
+        if self.limit_seconds is None:
+            return Fitted.whole(planned)
+        return fit(planned, durations(database, profile.name, matrix.backend, measure), self.limit_seconds)
 
 
 def profiles() -> list[DeviceProfile]:
@@ -168,14 +235,43 @@ def profiles() -> list[DeviceProfile]:
     return [config.device(name) for name in config.devices()]
 
 
-def named_suites(names: Sequence[str]) -> list[SuiteSpec]:
-    """Return the suites in that order; all model files together are one suite, `user`, at the end."""
-    files = [Path(name) for name in names if name.endswith(".py")]
-    for file in files:
-        if not file.is_file():
-            raise UsageError(f"--suite {file}: there is no such file.")
-    named = [config.suite(name) for name in dict.fromkeys(names) if not name.endswith(".py")]
-    return [*named, user.suite(files)] if files else named
+def named_suites(
+    names: Sequence[str], models: Sequence[str] = (), torchbench: SuiteSpec | None = None
+) -> list[SuiteSpec]:
+    """Return the suites in that order; all models of one's own together are one suite, `user`, at the end.
+
+    Args:
+        names: of suites; `all` stands for those of the published figures. One may be a model of one's own as well.
+        models: of one's own, each a file or a function; see `suites.user`.
+        torchbench: in place of the suite of that name, where it is named itself; `all` means ours.
+    """
+    own = [name for name in names if user.parse(name)]
+    for option, texts in (("--suite", own), ("--model", models)):
+        for text in texts:
+            _refuse_missing(option, text)
+    named: dict[str, SuiteSpec] = {}
+    for name in names:
+        if name not in own:
+            chosen = torchbench if torchbench is not None and name == TORCHBENCH else None
+            found = [chosen] if chosen else config.published() if name == ALL else [config.suite(name)]
+            named |= {each.name: each for each in found}
+    return [*named.values(), *([user.suite([*own, *models])] if own or models else [])]
+
+
+def _refuse_missing(option: str, text: str) -> None:
+    """What is there is looked at without importing it; what it holds is found out when the model is built."""
+    own = user.parse(text)
+    if own is None:
+        return
+    if own.file is not None:
+        if not own.file.is_file():
+            close = close_to(own.file.name, (each.name for each in own.file.parent.glob("*.py")))
+            raise UsageError(f"{option} {text}: there is no such file.{close} Correct the path.")
+    elif missing := missing_part(own.place, Path.cwd()):
+        raise UsageError(
+            f"{option} {text}: there is no module {missing}, neither in {Path.cwd()} nor installed. "
+            "Correct the name, change directory, or install it."
+        )
 
 
 def selecting(command: Callable[..., T]) -> Callable[..., T]:

@@ -87,7 +87,7 @@ def main(
 ) -> None:
     """Measure models, eager against compiled, and keep what was found."""
     protocol = _protocol(precision_target, max_seconds, only_accuracy, only_performance)
-    if resume is not None and selection != Selection():
+    if resume is not None and selection != Selection(torchbench=selection.torchbench):  # which the environment may give
         raise UsageError("--resume takes the plan of its run: leave out the options that choose models and cases.")
     if resume is not None:
         path = find(resume)
@@ -98,18 +98,20 @@ def main(
             workers = Workers(modules(history.run.plan))
             _check_same_host(history.run, _host(workers, history.run.plan, history.run.profile))
             raise typer.Exit(_measure(history, workers, journal, output, keep_clocks))
-    plan, profile = selection.plan(), selection.profile()
+    fitted, profile = selection.fitted(database, protocol.measure), selection.profile()
     if selection.backend == NO_BACKEND and protocol.measure != Measure.ALL:
         raise UsageError(f"--backend none compiles nothing to check or time. Leave out --only-{protocol.measure}.")
     if find_spec("torch") is None:
         raise BenchError("measuring needs torch, and it is not installed here: pip install 'compile-bench[run]'.")
     detect.refuse(profile, profiles(), detect.look())
     settings.apply(profile)
+    if fitted.limit_s is not None:
+        print(report.budget_line(fitted), file=sys.stderr)
     if max_seconds is None:
         protocol = protocol.model_copy(update={"max_seconds": profile.max_seconds})
     with _output(database, as_json, serve, port) as output:
         doctor = _examined(profile, database)
-        run, workers = _new_run(plan, profile, protocol, selection.reference, doctor)
+        run, workers = _new_run(fitted.plan, profile, protocol, selection.reference, doctor)
         with Journal(FOLDER / f"{run.id}.jsonl") as journal:
             journal.write(run)
             raise typer.Exit(_measure(History(run), workers, journal, output, keep_clocks))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from harness.errors import close_to
 from harness.lines import Where
 from harness.record import DeviceProfile
-from suites.spec import Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+from suites.spec import FULL_TIER, Mode, ModelSpec, Precision, Skip, Small, SuiteSpec, Tier
 
 KINDS = ("cpu", "cuda", "mps")
 TOLERANCE_KEYS = [*Mode, *Precision]
@@ -41,8 +42,9 @@ def of_suite(suite: SuiteSpec, devices: Sequence[str]) -> Iterator[Fault]:
     Args:
         devices: names of all device profiles, which a skip may name.
     """
-    if suite.name == "user":
-        yield Fault((), 'a suite named "user" would be that of model files given by name. Name the file otherwise.')
+    for name, what in (("user", "that of model files given by name"), ("all", "that of `--suite all`")):
+        if suite.name == name:
+            yield Fault((), f'a suite named "{name}" would be {what}. Name the file otherwise.')
     if not suite.models:
         yield Fault(("model",), "the suite names no model. Add a [[model]].")
     if not all(part.isidentifier() for part in suite.module.split(".")):
@@ -61,6 +63,11 @@ def of_suite(suite: SuiteSpec, devices: Sequence[str]) -> Iterator[Fault]:
         yield from _of_model(where, model)
         yield from _tolerances((*where, "tolerance"), model.tolerance)
         yield from _of_skips((*where, "skip"), model.skip, devices)
+        if model.small is not None:
+            yield from _of_small((*where, "small"), model.small, model)
+    yield from _of_outside(("outside",), suite.outside, names)
+    if FULL_TIER in suite.tiers:
+        yield Fault(("tier", FULL_TIER), f'each suite has a tier "{FULL_TIER}", that of every model. Rename this one.')
     for name, tier in suite.tiers.items():
         yield from _of_tier(("tier", name), tier, names)
 
@@ -98,6 +105,38 @@ def _of_model(where: Where, model: ModelSpec) -> Iterator[Fault]:
             f'field "eval_input_size" is {list(test)}, and "input_size" {list(train)}: they may differ in height and '
             "width, not in channels. Correct one of them.",
         )
+
+
+def _of_small(where: Where, small: Small, model: ModelSpec) -> Iterator[Fault]:
+    size, whole = small.input_size, model.input_size
+    if size is not None and whole is None:
+        yield Fault((*where, "input_size"), 'field "small.input_size" stands without "input_size". Give that as well.')
+    elif (
+        size is not None and whole is not None and (len(size) != len(whole) or (len(size) == 3 and size[0] != whole[0]))
+    ):
+        yield Fault(
+            (*where, "input_size"),
+            f'field "small.input_size" is {list(size)}, and "input_size" {list(whole)}: they may differ in height and '
+            "width, not in channels. Correct one of them.",
+        )
+    lengths, repeats = model.length.values(), model.repeats
+    for field, value, most in (
+        ("length", small.length, min(lengths, default=None)),
+        ("repeats", small.repeats, repeats),
+    ):
+        if value is not None and most is not None and value > most:
+            yield Fault((*where, field), f'field "small.{field}" is {value}, more than "{field}" ({most}). Lower it.')
+
+
+def _of_outside(where: Where, outside: Mapping[str, str], names: Sequence[str]) -> Iterator[Fault]:
+    """A name outside may be a glob."""
+    for name, why in outside.items():
+        if inside := next((model for model in names if fnmatchcase(model, name)), None):
+            yield Fault(
+                (*where, name), f'field "outside" names "{name}", which is a model of the suite ("{inside}"). Keep one.'
+            )
+        if not why:
+            yield Fault((*where, name), f'field "outside" gives no reason for "{name}". Add it.')
 
 
 def _of_skips(where: Where, skips: Sequence[Skip], devices: Sequence[str]) -> Iterator[Fault]:

@@ -19,6 +19,8 @@ from suites.spec import Attention, Mode, ModelSpec, Precision, Preset, Skip, Sui
 BOTH = (Mode.INFERENCE, Mode.TRAINING)
 FILES = "suites.user"
 """Builder of the models that are people's own files."""
+CHECKOUT = "suites.checkout"
+"""Builder of the models in a person's own checkout of TorchBench."""
 
 
 @dataclass(frozen=True)
@@ -132,17 +134,19 @@ def _refuse_contradictions(matrix: Matrix, profile: DeviceProfile) -> None:
     if matrix.backend == NO_BACKEND:
         for option, said in (("--dynamic", matrix.dynamic), ("--compile-scope step", matrix.compile_scope == "step")):
             if said:
-                raise UsageError(f"{option} changes what is compiled, and --backend none compiles nothing. Leave it out.")
+                raise UsageError(
+                    f"{option} changes what is compiled, and --backend none compiles nothing. Leave it out."
+                )
     if matrix.optimizer != OptimizerKind.NONE and matrix.modes == (Mode.INFERENCE,):
         raise UsageError("--optimizer changes only training. Leave it out, or add --mode training.")
 
 
 def _refuse_unknown_names(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
     for suite in suites:
-        if matrix.tier is not None and matrix.tier not in suite.tiers:
-            known = ", ".join(suite.tiers) or "none"
+        if matrix.tier is not None and matrix.tier not in (known := suite.every_tier):
             raise UsageError(
-                f"Suite {suite.name} has no tier {matrix.tier!r}.{close_to(matrix.tier, suite.tiers)} It has: {known}."
+                f"Suite {suite.name} has no tier {matrix.tier!r}.{close_to(matrix.tier, known)} "
+                f"It has: {', '.join(known)}."
             )
     everything = [(suite.name, model.name) for suite in suites for model in suite.models]
     for option, patterns in (("--model", matrix.models), ("--exclude", matrix.excludes)):
@@ -171,6 +175,11 @@ def _refuse_attention_of_files(matrix: Matrix, suites: Sequence[SuiteSpec]) -> N
             f"--attention {matrix.attention}: a model file chooses its own attention ({files.models[0].name}). "
             "Leave the file out, or what asks for it (--attention, --as)."
         )
+    if matrix.attention != Attention.FUSED and any(suite.module == CHECKOUT for suite in suites):
+        raise UsageError(
+            f"--attention {matrix.attention}: the models of a checkout choose their own attention. Leave out "
+            "--torchbench (or TORCHBENCH_DIR), or what asks for it (--attention, --as)."
+        )
 
 
 def _refuse_small(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
@@ -186,6 +195,14 @@ def _refuse_small(matrix: Matrix, suites: Sequence[SuiteSpec]) -> None:
 
 
 def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> str:
+    outside = [
+        f"{name} is none of {suite.name}'s models: {why}."
+        for suite in suites
+        for name, why in suite.outside.items()
+        if _means(pattern, suite.name, name)
+    ]
+    if outside:
+        return f"{option} {pattern}: {' '.join(outside)}"
     names = [model.name for suite in suites for model in suite.models]
     full = [f"{suite.name}/{model.name}" for suite in suites for model in suite.models]
     near = close_to(pattern, full if "/" in pattern else names)
@@ -195,6 +212,12 @@ def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> st
     return f"{option} {pattern}: no such model in {where}.{near}{as_glob} See `bench list models {options}`."
 
 
+def _means(pattern: str, suite: str, outside: str) -> bool:
+    """Say whether a name or glob means one outside of a suite, which may be a glob itself."""
+    bare = pattern.removeprefix(f"{suite}/")
+    return matches(bare, suite, outside) or matches(outside, suite, bare)
+
+
 def _any_matches(patterns: Iterable[str], suite: str, model: str) -> bool:
     return any(matches(pattern, suite, model) for pattern in patterns)
 
@@ -202,11 +225,12 @@ def _any_matches(patterns: Iterable[str], suite: str, model: str) -> bool:
 def _of_tier(suite: SuiteSpec, tier: str | None) -> tuple[ModelSpec, ...]:
     if tier is None:
         return suite.models
-    return tuple(model for model in suite.models if model.name in suite.tiers[tier].models)
+    chosen = suite.every_tier[tier].models
+    return tuple(model for model in suite.models if model.name in chosen)
 
 
 def _suite_cases(matrix: Matrix, suite: SuiteSpec, profile: DeviceProfile, today: date) -> list[Planned]:
-    tier = suite.tiers[matrix.tier] if matrix.tier is not None else None
+    tier = suite.every_tier[matrix.tier] if matrix.tier is not None else None
     modes = matrix.modes or (tier.modes if tier else ()) or BOTH
     cases = [
         _planned(matrix, suite, model.at(matrix.preset), mode, precision, profile, today)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.beside import Compared, Comparison
+from harness.budget import Fitted
 from harness.record import NO_BACKEND, EndReason, Finding, Level, Outcome, Planned, Record, Run
 from harness.reference import Quantity, ReferenceConfiguration
 from harness.stats import Estimate
@@ -71,6 +72,22 @@ def cause(record: Record) -> str:
     if record.text:
         return printable(record.text)
     return printable(f"{record.failure.kind}: {record.failure.text}") if record.failure else ""
+
+
+def budget_line(fitted: Fitted) -> str:
+    """Return what fits into the limit, how that is known, and what is left out of each suite."""
+    fitting, left_out = fitted.fitting, fitted.left_out
+    together_s = sum(each.seconds for each in fitting)
+    known = _counted(each.source for each in fitting)
+    out = _counted((planned.case.suite for planned in left_out), of="of ")
+    return (
+        f"--limit-seconds {fitted.limit_s:g}: {len(fitting)} of {len(fitting) + len(left_out)} cases fit, about "
+        f"{together_s:.0f} s together (known by: {known}); left out: {out}"
+    )
+
+
+def _counted(words: Iterable[str], of: str = "") -> str:
+    return ", ".join(f"{count} {of}{word}" for word, count in Counter(words).items()) or "none"
 
 
 def finding_line(finding: Finding) -> str:
@@ -150,6 +167,9 @@ def summary_lines(
         lines.append(f"  geometric mean, {summary.rule}: {mean}{of}")
         if summary.left_out and summary.speedup:
             lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")
+    reasons = Counter(planned.skip for planned in run.plan if planned.skip)
+    if reasons:
+        lines.append(f"skipped: {_named(f'{printable(why)} ({count})' for why, count in reasons.most_common())}")
     lines += [line for comparison in comparisons for line in comparison_lines(comparison)]
     waiting = [planned for planned in run.plan if planned.case.id not in records and not planned.skip]
     passed = sum(summary.passed for summary in summaries)

@@ -46,6 +46,16 @@ def connect(url: str) -> Engine:
     return engine
 
 
+def exists(url: str) -> bool:
+    """Say whether there may be anything to read: a SQLite file is made by the first who connects to it.
+
+    Raises:
+        BenchError: the URL is no database of ours.
+    """
+    parsed = _parse(url)
+    return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
+
+
 def writing(engine: Engine) -> Engine:
     """Return the same engine for a writer: its transactions take the write lock at once."""
     return engine.execution_options(writes=True)

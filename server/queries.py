@@ -110,6 +110,24 @@ class Queries:
             ]
         return sorted_by(found, sort, descending)
 
+    def durations(self, device: str, backend: str, measure: record.Measure) -> list[schemas.Duration]:
+        """Return how long each case took when it last ran on a device profile with a backend.
+
+        Args:
+            measure: of the runs; one that only checks is shorter.
+        """
+        with self._read() as connection:
+            found = connection.execute(_durations(device, backend, measure)).all()
+        newest = {row.id: row for row in found}
+        return [
+            schemas.Duration(
+                case=rows.stored_as(record.Case, row.document),
+                seconds=(row.finished_at - row.started_at).total_seconds(),
+                outcome=record.Outcome(row.outcome),
+            )
+            for row in newest.values()
+        ]
+
     def pulse(self, run_id: str) -> str:
         """Return `ROWS/MOMENT`: ROWS changes with the run's results, cases in hand and state, MOMENT with every stage.
 
@@ -183,6 +201,20 @@ def _runs() -> Select[Any]:
         )
         .join(Environment, Environment.id == Run.environment_id)
         .order_by(Run.started_at.desc(), Run.id.desc())
+    )
+
+
+def _durations(device: str, backend: str, measure: record.Measure) -> Select[Any]:
+    """Oldest first."""
+    return (
+        select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
+        .join(Case, Case.id == Result.case_id)
+        .join(Configuration, Configuration.id == Case.configuration_id)
+        .join(Run, Run.id == Result.run_id)
+        .where(Configuration.device == device, Configuration.backend == backend)
+        .where(Run.protocol["measure"].as_string() == measure.value)
+        .where(Result.outcome != record.Outcome.SKIPPED.value)
+        .order_by(Result.started_at, Result.id)
     )
 
 

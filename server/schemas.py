@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.beside import Comparison
 from harness.record import (
+    Case,
     Configuration,
     DeviceProfile,
     Environment,
@@ -221,6 +222,14 @@ class Result(Answer):
     eager_peak_bytes: int | None = None
     compiled_peak_bytes: int | None = None
     memory_ratio: float | None = None
+
+
+class Duration(Answer):
+    """How long a case took, and how it ended."""
+
+    case: Case
+    seconds: float
+    outcome: Outcome
 
 
 class Health(Answer):

@@ -112,7 +112,8 @@ class ModelSpec(Frozen):
     small: Small | None = None
     """None: the model has no small preset, or this is it."""
     case_s: PositiveFloat | None = None
-    """About how many seconds one case takes, as long as none was measured: two CPU cores, inductor, timed."""
+    """About how many seconds one case in inference takes, as long as none was measured: two CPU cores, inductor,
+    checked and timed."""
     loss_scale: PositiveFloat = 1.0
     """The loss is divided by this."""
     tolerance: Mapping[str, PositiveFloat] = Field(default_factory=dict)
@@ -160,6 +161,10 @@ class Tier(Frozen):
     """Models that run in amp, bf16 and fp16 as well; None: all of them."""
 
 
+FULL_TIER = "full"
+"""Tier of every model, which each suite has without saying so."""
+
+
 class SuiteSpec(Frozen):
     """A suite file. `module` is the importable name of the builder, e.g. `suites.timm`."""
 
@@ -174,4 +179,10 @@ class SuiteSpec(Frozen):
     outside: Mapping[str, str] = Field(default_factory=dict)
     """Names that a reader may look for here and that are no model of the suite -> why not."""
     tiers: Mapping[str, Tier] = Field(default_factory=dict)
+    """Those of the file; see `every_tier`."""
     models: tuple[ModelSpec, ...]
+
+    @property
+    def every_tier(self) -> Mapping[str, Tier]:
+        """The tiers of the file, and the one of every model."""
+        return {**self.tiers, FULL_TIER: Tier(models=tuple(model.name for model in self.models))}

@@ -21,29 +21,46 @@ def test_suites():
     """Suites come with the number of their models and their tiers."""
     lines = [line.split() for line in invoke("suites").stdout.splitlines()]
 
-    assert ["timm", "61", "quick"] in [line[:3] for line in lines]
-    assert ["toy", "3", "quick"] in [line[:3] for line in lines]
+    assert ["timm", "61", "quick,", "full"] in [line[:4] for line in lines]
+    assert ["toy", "3", "quick,", "full"] in [line[:4] for line in lines]
 
 
 def test_models():
-    """Models come with family, parameters, batch and input size."""
+    """Models come with family, parameters, batch, input size and whether they have a small preset."""
     lines = [line.split() for line in invoke("models", "--suite", "timm").stdout.splitlines()]
 
-    assert 62 == len(lines)
-    assert ["timm/lcnet_050", "lcnet", "1,880,856", "128", "3x224x224"] == lines[1]
-    assert ["timm/dm_nfnet_f0", "nfnet", "71,489,284", "128", "3x256x256/3x192x192"] in lines
+    assert ["timm/lcnet_050", "lcnet", "1,880,856", "128", "3x224x224", "yes"] == lines[1]
+    assert ["timm/dm_nfnet_f0", "nfnet", "71,489,284", "128", "3x256x256/3x192x192", "yes"] in lines
+    assert [] == lines[62]
 
 
 def test_models_of_all_suites():
-    """Without a suite, those of all are listed; a model file may be one."""
-    assert {"timm", "toy"} <= {line.partition("/")[0] for line in invoke("models").stdout.splitlines()[1:]}
+    """Without a suite, those of all files are listed; `all` are the published ones. The last line counts them."""
+    every, published = (invoke("models", *suite).stdout.splitlines() for suite in ([], ["--suite", "all"]))
+
+    assert {"timm", "toy"} <= {line.partition("/")[0] for line in every[1:]}
+    assert not any(line.startswith("toy/") for line in published)
+    assert "163 models: 46 huggingface, 61 timm, 56 torchbench" == published[-1]
+
+
+def test_names_outside():
+    """Names that are no model of a suite stand after the models with their reason, in JSON as lines of their own."""
+    text = invoke("models", "--suite", "torchbench").stdout
+    lines = [json.loads(line) for line in invoke("models", "--suite", "torchbench", "--json").stdout.splitlines()]
+
+    assert text.index("torchbench/hf_Bert ") < text.index("\noutside ") < text.index("torchbench/hf_Bert_large ")
+    assert "joined TorchBench on 2 December 2022" in text
+    assert ["model"] * 56 + ["outside"] * 15 == [line["type"] for line in lines]
+    assert {"schema", "type", "suite", "name", "why"} == set(lines[-1])
 
 
 def test_model_file(tmp_path):
     """Of a model file only the name is known."""
     (tmp_path / "mine.py").write_text("raise RuntimeError")
 
-    assert "user/mine" == invoke("models", "--suite", str(tmp_path / "mine.py")).stdout.splitlines()[1]
+    lines = invoke("models", "--suite", str(tmp_path / "mine.py")).stdout.splitlines()
+
+    assert ["user/mine", "", "1 model: 1 user"] == lines[1:]
 
 
 def test_unknown_suite():
@@ -99,8 +116,8 @@ def test_json(what, type_, known):
     """As JSON, each line carries schema, type and name."""
     lines = [json.loads(line) for line in invoke(what, "--json").stdout.splitlines()]
 
-    assert {(1, type_)} == {(line["schema"], line["type"]) for line in lines}
-    assert known in [line["name"] for line in lines]
+    assert {1} == {line["schema"] for line in lines}
+    assert known in [line["name"] for line in lines if line["type"] == type_]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bench.options import ModeChoice, Selection, selecting
 from harness.errors import UsageError
 from harness.record import CompileScope, OptimizerKind
-from suites.spec import Attention, Mode, Precision
+from suites.spec import Attention, Mode, Precision, Preset
 
 OTHER = {
     "suite": ["timm"],
@@ -20,6 +20,7 @@ OTHER = {
     "exclude": ["conv"],
     "tier": "quick",
     "limit": 1,
+    "limit_seconds": 100.0,
     "mode": ModeChoice.TRAINING,
     "fp32": True,
     "amp": True,
@@ -33,6 +34,7 @@ OTHER = {
     "dynamic": True,
     "deterministic": True,
     "attention": Attention.EAGER,
+    "preset": Preset.SMALL,
     "device": "gpu",
     "batch_size": 3,
     "timeout": 5.0,
@@ -43,8 +45,9 @@ REFUSED = {"tf32": "NVIDIA", "device": "no device 'gpu'", "reference": "needs a 
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(Selection)])
-def test_no_option_is_ignored(name):
+def test_no_option_is_ignored(name, tmp_path, monkeypatch):
     """Each option by itself changes the plan or is refused; --fp32 only says the default aloud."""
+    monkeypatch.chdir(tmp_path)  # where no database tells of durations
     plain = Selection(suite=["toy"])
     asked = replace(plain, **{name: OTHER[name]})
 
@@ -115,6 +118,7 @@ def test_as_leaves_the_rest_free(gpu):
         ("compile_scope", CompileScope.STEP, "--compile-scope step"),
         ("backend", "eager", "--backend eager"),
         ("attention", Attention.FUSED, "--attention fused"),
+        ("preset", Preset.SMALL, "--preset small"),
         ("mode", ModeChoice.BOTH, "--mode both"),
         ("amp", True, "--amp"),
         ("bf16", True, "--bf16"),
@@ -147,7 +151,7 @@ def test_as_what():
 
 def test_no_suite():
     """A suite must be named; the sentence names them."""
-    with pytest.raises(UsageError, match=r"Name a suite with --suite: .*timm, toy"):
+    with pytest.raises(UsageError, match=r"Name a suite with --suite: .*timm, .*toy, all, or"):
         Selection().plan()
 
 
@@ -167,6 +171,26 @@ def test_missing_model_file():
     """A model file that is not there is named."""
     with pytest.raises(UsageError, match=r"--suite nowhere\.py: there is no such file"):
         Selection(suite=["nowhere.py"]).plan()
+
+
+def test_all():
+    """`all` stands for the published suites, and no other; one that is named beside it keeps its place."""
+    published = {"huggingface", "timm", "torchbench"}
+
+    assert published == {suite.name for suite in Selection(suite=["all"]).suites()}
+    assert ["toy", "timm"] == [suite.name for suite in Selection(suite=["toy", "timm", "all"]).suites()][:2]
+    assert len(published) + 1 == len(Selection(suite=["toy", "timm", "all"]).suites())
+
+
+def test_limit_seconds_of_a_shard(tmp_path, monkeypatch):
+    """The limit is that of each shard: both parts of a plan may have cases that fit."""
+    monkeypatch.chdir(tmp_path)
+    asked = Selection(suite=["toy"], model=["mlp", "conv"], mode=ModeChoice.INFERENCE, limit_seconds=100.0)
+
+    whole, *parts = (replace(asked, shard=shard).plan() for shard in (None, "1/2", "2/2"))
+
+    assert [None, "left out: does not fit into --limit-seconds 100"] == [each.skip for each in whole]
+    assert [[None], [None]] == [[each.skip for each in part] for part in parts]
 
 
 def test_a_suite_named_twice_is_one():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,8 @@ from bench.options import Selection
 from bench.plan import app
 from harness.errors import UsageError
 from harness.record import Planned
+from server.store import Store
+from tests.server import factory
 
 
 def invoke(*arguments):
@@ -55,6 +58,90 @@ def test_as(tmp_path, monkeypatch):
 
     assert "training fp32 reduce-overhead tf32 eager attention" in lines[1]
     assert "122 cases on gpu: 61 fp32, 61 amp" == lines[-1]
+
+
+def test_small():
+    """A small case says so in its configuration, with its own batch."""
+    lines = invoke("--suite", "toy", "--preset", "small", "--mode", "training", "--device", "cpu").stdout.splitlines()
+
+    assert ["1", "toy/mlp", "small", "training", "fp32", "2", "0.001"] == lines[1].split()[:7]
+
+
+LONG = [("mlp", "inference", 200.0), ("mlp", "training", 250.0), ("conv", "inference", 900.0)]
+
+
+@pytest.fixture
+def long_ago(url):
+    """A database with a run in which two toy models took long."""
+    store = Store.connect(url)
+    asked = Selection(suite=["toy"], device="cpu").plan()
+    cases = {(each.case.model, each.case.mode): each.case for each in asked}
+    store.open(factory.make_run([*cases.values()]))
+    for model, mode, seconds in LONG:
+        at = factory.BEGIN + timedelta(seconds=seconds)
+        store.record(factory.make_record(cases[model, mode], started_at=factory.BEGIN, finished_at=at))
+    store.dispose()
+    return url
+
+
+def test_limit_seconds(long_ago):
+    """With a limit each case shows its seconds and how they are known; a last line says what fits and what does not."""
+    arguments = ("--suite", "toy", "--device", "cpu", "--exclude", "attention", "--limit-seconds", "700")
+    lines = invoke(*arguments, "--database", long_ago).stdout.splitlines()
+
+    assert "expected" in lines[0]
+    assert ["200.0", "s", "(past)"] == lines[1].split()[8:]
+    assert "900.0 s (past)" in lines[3]
+    assert lines[3].endswith("skipped: left out: does not fit into --limit-seconds 700")
+    assert "(model)" in lines[4]
+    assert "4 cases on cpu: 2 fp32, 2 skipped" == lines[5]
+    assert (
+        "--limit-seconds 700: 2 of 4 cases fit, about 450 s together (known by: 2 past); left out: 2 of toy" == lines[6]
+    )
+
+
+def test_limit_seconds_as_json(long_ago):
+    """As JSON each line carries what is expected; without a limit nothing is."""
+    arguments = ("--suite", "toy", "--device", "cpu", "--database", long_ago, "--json")
+    limited, plain = (
+        [json.loads(line) for line in invoke(*arguments, *more).stdout.splitlines()]
+        for more in (("--limit-seconds", "450"), ())
+    )
+
+    assert [(200.0, "past"), (250.0, "past"), (900.0, "past")] == [
+        (line["expected_s"], line["expected_from"]) for line in limited[:3]
+    ]
+    assert (67.0, "default") == (limited[4]["expected_s"], limited[4]["expected_from"])
+    assert [line["case_id"] for line in plain] == [line["case_id"] for line in limited]
+    assert not any("expected_s" in line for line in plain)
+
+
+def test_limit_seconds_without_a_past(url, tmp_path):
+    """A database that is not there is no past, and a plan does not make one."""
+    result = invoke("--suite", "toy", "--device", "cpu", "--limit-seconds", "700", "--database", url)
+
+    assert "(known by: 6 default)" in result.stdout
+    assert [] == [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [("0", r"--limit-seconds 0: must be above 0"), ("1", r"nothing fits\. The cheapest case, toy/mlp inference fp32")],
+)
+def test_limits_that_cannot_be_meant(url, limit, message):
+    """A limit that is none, or too low for any case, is wrong usage."""
+    result = invoke("--suite", "toy", "--device", "cpu", "--database", url, "--limit-seconds", limit)
+
+    assert isinstance(result.exception, UsageError)
+    assert re.search(message, str(result.exception))
+
+
+def test_names_outside():
+    """A name that is outside of a suite is answered with why."""
+    result = invoke("--suite", "all", "--model", "hf_Bert_large")
+
+    assert isinstance(result.exception, UsageError)
+    assert "hf_Bert_large is none of torchbench's models: it joined TorchBench on 2 Dec" in str(result.exception)
 
 
 def test_skips_are_shown(tmp_path, monkeypatch):

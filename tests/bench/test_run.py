@@ -102,6 +102,7 @@ OBSERVED: dict[str, tuple[list[str], Callable[[Record], object], object]] = {
     "deterministic": (["--deterministic"], lambda r: r.observed.deterministic, True),
     "not deterministic": ([], lambda r: r.observed.deterministic, False),
     "device": (["--device", "cpu"], lambda r: (r.case.device, r.observed.device_type), ("cpu", "cpu")),
+    "preset": (["--preset", "small"], lambda r: (r.case.preset, r.observed.batch_size), ("small", 2)),
     "batch size": (["--batch-size", "3"], lambda r: (r.case.batch_size, r.observed.batch_size), (3, 3)),
     "timeout": (["--timeout", "0.05"], lambda r: r.outcome, Outcome.TIMEOUT),
     "precision target": (
@@ -191,6 +192,10 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "device": (["--suite", "toy", "--device", "a10"], "bench list devices"),
     "batch size": (["--suite", "toy", "--batch-size", "0"], "above 0"),
     "timeout": (["--suite", "toy", "--timeout", "-1"], "above 0"),
+    "limit seconds": (["--suite", "toy", "--limit-seconds", "0"], "above 0"),
+    "limit seconds that nothing takes": (["--suite", "toy", "--limit-seconds", "1"], "The cheapest case, toy/mlp"),
+    "resume with limit seconds": (["--limit-seconds", "9", "--resume", "latest"], "leave out"),
+    "tier of a preset": (["--suite", "toy", "--preset", "tiny"], "small"),
     "shard": (["--suite", "toy", "--shard", "3/2"], "1 to 2"),
     "precision target": (["--suite", "toy", "--precision-target", "0"], "between 0 and 1"),
     "max seconds": (["--suite", "toy", "--max-seconds", "0"], "above 0"),
@@ -333,6 +338,29 @@ def test_resume_of_a_finished_run(bench: Bench) -> None:
     assert bench("run", "--resume", "latest").code == 0
     assert bench.journal.read_text().count('"type":"record"') == before
     assert "1 of 1 passed" in bench.out
+
+
+def test_limit_seconds(bench: Bench) -> None:
+    """A limit says on stderr what fits; the rest are rows with the reason, outside of the pass rate, also when resumed.
+    What was measured then is the past of the next run that measures the same."""
+    options = ["run", "--suite", "toy", "--mode", "inference", "--backend", "eager", "--only-accuracy"]
+
+    assert bench(*options, "--limit-seconds", "30").code == 0
+
+    why = "left out: does not fit into --limit-seconds 30"
+    assert "--limit-seconds 30: 1 of 3 cases fit, about 23 s together (known by: 1 default)" in bench.err
+    assert [(r.case.model, r.outcome, r.text) for r in bench.records[1:]] == [
+        ("conv", Outcome.SKIPPED, why),
+        ("attention", Outcome.SKIPPED, why),
+    ]
+    assert "1 of 1 passed (100%); 2 skipped" in bench.out
+    assert f"skipped: {why} (2)" in bench.out
+    assert "skipped 2, missing 0" in bench.out
+    assert bench("run", "--resume", "latest").code == 0
+    assert "1 of 1 passed" in bench.out
+
+    bench(*options, "--limit-seconds", "30", "--limit", "1")
+    assert "(known by: 1 past); left out: none" in bench.err
 
 
 def test_modes(bench: Bench) -> None:

@@ -94,6 +94,7 @@ def test_same_configuration() -> None:
         ({"compile_scope": "step"}, "compile scope: step, not module"),
         ({"optimizer": "adam"}, "optimizer: adam, not none"),
         ({"attention": "fused"}, "attention: fused, not spelled out"),
+        ({"preset": "small"}, "preset: small, not full"),
         ({"dynamic": True}, "dynamic shapes: on, not off"),
         ({"deterministic": True}, "deterministic kernels: on, not off"),
         ({"batch_size": 64}, "batch size: 6 of 6 cases have another than the list's"),

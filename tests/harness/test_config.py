@@ -174,6 +174,36 @@ BROKEN = {
         SUITE + "eval_input_size = [3, 9, 9]\n",
         r':17, model "two": field "eval_input_size" stands without "input_size"',
     ),
+    "small channels": (
+        SUITE + "input_size = [3, 8, 8]\nsmall = { input_size = [1, 8, 8] }\n",
+        r':18, model "two": field "small.input_size" is \[1, 8, 8\], and "input_size" \[3, 8, 8\]: .* not in channels',
+    ),
+    "small dimensions": (
+        SUITE + "input_size = [8]\nsmall = { input_size = [8, 8] }\n",
+        r':18, model "two": field "small.input_size" is \[8, 8\]',
+    ),
+    "small size alone": (
+        SUITE + "small = { input_size = [8] }\n",
+        r':17, model "two": field "small.input_size" stands without "input_size"',
+    ),
+    "a small length that is none": (
+        SUITE + "length = { inference = 9, training = 12 }\nsmall = { length = 10 }\n",
+        r':18, model "two": field "small.length" is 10, more than "length" \(9\)\. Lower it',
+    ),
+    "small repeats that are none": (
+        SUITE + "repeats = 2\nsmall = { repeats = 3 }\n",
+        r':18, model "two": field "small.repeats" is 3, more than "repeats" \(2\)',
+    ),
+    "small field": (SUITE + "small = { batches = 1 }\n", r':17, model "two": unknown field "small.batches"'),
+    "outside and inside": (
+        SUITE + '[outside]\nthree = "no"\n"tw*" = "no"\n',
+        r':19: field "outside" names "tw\*", which is a model of the suite \("two"\)\. Keep one',
+    ),
+    "outside without why": (SUITE + '[outside]\nthree = ""\n', r':18: field "outside" gives no reason for "three"'),
+    "tier of every model": (
+        SUITE.replace("tier.quick", "tier.full"),
+        r':9: each suite has a tier "full", that of every model\. Rename this one',
+    ),
     "channels": (
         SUITE + "input_size = [3, 8, 8]\neval_input_size = [1, 8, 8]\n",
         r':18, model "two": field "eval_input_size" is \[1, 8, 8\], and "input_size" \[3, 8, 8\]',
@@ -224,12 +254,20 @@ def test_lines_of_dos_files(own):
         config.suite("mine")
 
 
-def test_name_of_the_files_suite(own):
-    """A suite cannot have the name of that of people's model files."""
-    own(SUITE, "suites/user.toml")
+@pytest.mark.parametrize(("name", "what"), [("user", "that of model files"), ("all", "that of `--suite all`")])
+def test_names_that_mean_other_suites(own, name, what):
+    """A suite cannot have the name of that of people's model files, nor of all."""
+    own(SUITE, f"suites/{name}.toml")
 
-    with pytest.raises(BenchError, match=r'user\.toml:1: a suite named "user" would be that of model files'):
-        config.suite("user")
+    with pytest.raises(BenchError, match=rf'{name}\.toml:1: a suite named "{name}" would be {what}'):
+        config.suite(name)
+
+
+def test_published(own):
+    """The published suites are those whose files say so, an own one too."""
+    own("published = true\n" + SUITE)
+
+    assert ["huggingface", "mine", "timm", "torchbench"] == [suite.name for suite in config.published()]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.plan import BOTH, Matrix, matches, parse_shard, plan, tolerance
 from harness.record import CompileScope, DeviceProfile, OptimizerKind
 from suites import user
-from suites.spec import Attention, Mode, ModelSpec, Precision, Skip, SuiteSpec, Tier
+from suites.spec import Attention, Mode, ModelSpec, Precision, Preset, Skip, Small, SuiteSpec, Tier
 
 CPU = DeviceProfile(name="cpu", kind="cpu", batch_divisor=32, timeout_s=100.0)
 TODAY = date(2026, 12, 1)
@@ -31,7 +31,8 @@ def suite(*models, name="nets", **fields):
 
 
 NETS = suite(
-    *(entry(name, parameters=100 - place) for place, name in enumerate(NAMES)),
+    *(entry(name, parameters=100 - place, small=Small()) for place, name in enumerate(NAMES)),
+    outside={"lenet": "too old", "rcnn_*": "needs pictures"},
     tiers={"quick": Tier(models=NAMES[:3], modes=(Mode.INFERENCE,), reduced_precision=NAMES[:1])},
 )
 
@@ -109,7 +110,11 @@ def test_names_with_brackets():
         ({"models": ("resnet18", "nothing*")}, r"--model nothing\*: no such model"),
         ({"excludes": ("alexnt",)}, r"--exclude alexnt: no such model in nets\. Close: alexnet"),
         ({"models": ("net/alexnet",)}, r"Close: nets/alexnet"),
-        ({"tier": "quik"}, r"Suite nets has no tier 'quik'\. Close: quick\. It has: quick\."),
+        ({"tier": "quik"}, r"Suite nets has no tier 'quik'\. Close: quick\. It has: quick, full\."),
+        ({"models": ("lenet",)}, r"--model lenet: lenet is none of nets's models: too old\.$"),
+        ({"models": ("nets/rcnn_50",)}, r"--model nets/rcnn_50: rcnn_\* is none of nets's models: needs pictures\.$"),
+        ({"models": ("rcnn*",)}, r"--model rcnn\*: rcnn_\* is none of nets's models: needs pictures\.$"),
+        ({"excludes": ("lenet",)}, r"--exclude lenet: lenet is none of nets's models: too old\.$"),
         ({"tier": "quick", "models": ("alexnet",)}, r"--model alexnet: not in tier quick"),
         ({"models": ("alexnet",), "excludes": ("alex*",)}, r"--exclude alex\* removes every model"),
         ({"excludes": ("*",)}, r"--exclude \* removes every model"),
@@ -165,6 +170,59 @@ def test_tier():
 def test_mode_wins_over_tier():
     """A mode that is asked for takes the place of the tier's."""
     assert {Mode.TRAINING} == {p.case.mode for p in planned(tier="quick", modes=(Mode.TRAINING,))}
+
+
+def test_tier_of_every_model():
+    """Every suite has a tier of all of its models, in both modes and all in reduced precision, without saying so."""
+    both = (Precision.FP32, Precision.AMP)
+
+    assert planned(precisions=both) == planned(tier="full", precisions=both)
+    assert planned(suite(entry("net"), tiers={}), tier="full")
+
+
+@pytest.mark.parametrize("name", ["timm", "torchbench", "huggingface"])
+def test_quick_tiers_are_the_smallest(name):
+    """The quick tier of a published suite is its three smallest models, in inference."""
+    published = config.suite(name)
+    smallest = sorted(published.models, key=lambda model: model.parameters)[:3]
+
+    assert [model.name for model in smallest] == [*published.tiers["quick"].models]
+    assert (Mode.INFERENCE,) == published.tiers["quick"].modes
+
+
+def test_small_preset():
+    """A small case is built of its entry's small preset, not divided by the device, and is another case."""
+    small = Small(input_size=(3, 8, 8), length=16, repeats=1, arguments={"depth": 1})
+    nets = suite(
+        entry(
+            "net",
+            input_size=(3, 64, 64),
+            parameters=9,
+            accuracy_batch=64,
+            arguments={"depth": 9, "width": 4},
+            small=small,
+        )
+    )
+
+    (full, _), (cut, training) = planned(nets), planned(nets, preset=Preset.SMALL)
+
+    assert (2, 2, None) == (cut.case.batch_size, training.case.batch_size, cut.accuracy_batch)
+    assert ((3, 8, 8), 16, 1) == (cut.spec.eval_input_size, cut.spec.length[Mode.INFERENCE], cut.spec.repeats)
+    assert {"depth": 1, "width": 4} == cut.spec.arguments
+    assert (9, (3, 64, 64), None) == (full.spec.parameters, full.spec.input_size, full.spec.small)
+    assert full.case.id != cut.case.id
+    assert "small inference fp32" == cut.case.label
+
+
+def test_no_small_preset():
+    """A model without a small preset is refused where one is asked for, unless it is left out."""
+    nets = suite(entry("net", small=Small()), entry("other"))
+
+    with pytest.raises(
+        UsageError, match=r"--preset small: nets/other has no small preset\. Leave it out with --exclude"
+    ):
+        planned(nets, preset=Preset.SMALL)
+    assert ["net"] == names(nets, preset=Preset.SMALL, excludes=("other",))
 
 
 def test_quick_tier_of_the_published_models():
@@ -429,6 +487,7 @@ OTHER = {
     "dynamic": True,
     "deterministic": True,
     "attention": Attention.EAGER,
+    "preset": Preset.SMALL,
     "batch_size": 3,
     "timeout_s": 5.0,
     "shard": (1, 2),

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.record import LINE, Case, Configuration, Mode, Precision, new_run_id, record_id
-from suites.spec import Attention
+from suites.spec import Attention, Preset
 from tests.server.factory import make_case, make_environment, make_record, make_run
 
 
@@ -25,6 +25,7 @@ def test_case_id_is_its_content() -> None:
         "compile_scope": "step",
         "optimizer": "sgd",
         "attention": "eager",
+        "preset": "small",
         "batch_size": 5,
     }
     assert set(other) == set(Case.model_fields)
@@ -41,9 +42,10 @@ def test_case_id_is_stable() -> None:
 def test_later_fields_leave_ids_as_they_were() -> None:
     """A field that came later, with its default, is no part of an id: older journals keep theirs."""
     case = make_case()
-    older = case.model_dump(mode="json", exclude={"attention"})
-    assert Case.model_validate(older).attention == "fused"
-    assert Case.model_validate(older).id == case.id == case.model_copy(update={"attention": Attention.FUSED}).id
+    older = case.model_dump(mode="json", exclude={"attention", "preset"})
+    assert (Case.model_validate(older).attention, Case.model_validate(older).preset) == ("fused", "full")
+    plain = case.model_copy(update={"attention": Attention.FUSED, "preset": Preset.FULL})
+    assert Case.model_validate(older).id == case.id == plain.id
     assert (
         case.configuration.id
         == Configuration.model_validate(
@@ -51,8 +53,11 @@ def test_later_fields_leave_ids_as_they_were() -> None:
         ).id
     )
     eager = case.model_copy(update={"attention": Attention.EAGER})
-    assert len({case.id, eager.id}) == len({case.configuration.id, eager.configuration.id}) == 2
+    small = case.model_copy(update={"preset": Preset.SMALL})
+    assert len({case.id, eager.id, small.id}) == 3
+    assert len({each.configuration.id for each in (case, eager, small)}) == 3
     assert eager.label == f"{case.label} eager attention"
+    assert small.label == f"small {case.label}"
 
 
 def test_run_ids_sort_by_time() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from harness import config, report
 from harness.beside import Compared, Comparison
+from harness.budget import fit
 from harness.record import Accuracy, Derived, EndReason, Finding, Leaf, Level, Outcome, Reference
 from harness.stats import Estimate
 from harness.summary import summarise
@@ -156,6 +157,32 @@ def test_comparison_is_among_the_last_words() -> None:
 def test_speedup_text() -> None:
     """A speedup is written with its interval."""
     assert report.speedup(Estimate(1.424, 1.38, 1.4699, 40, "m")) == "1.42x [1.38, 1.47]"
+
+
+def test_summary_counts_the_reasons_of_skips() -> None:
+    """What was skipped is counted by its reason, the most frequent first."""
+    run = make_run(4, skip={"model_0": "too large", "model_1": "left out", "model_2": "left out"})
+    lines = report.summary_lines(run, {}, summarise(run.plan, {}), EndReason.FINISHED, "x")
+
+    assert "skipped: left out (2), too large (1)" in lines
+    assert not any(
+        line.startswith("skipped:") for line in report.summary_lines(make_run(1), {}, [], EndReason.FINISHED, "x")
+    )
+
+
+def test_budget_is_one_line() -> None:
+    """A limit says how many cases fit, in which time, how that is known, and what is left out of each suite."""
+    plan = make_run([make_case(model, suite, device=model) for suite in ("a", "b") for model in "xyz"]).plan
+    plan = tuple(
+        each.model_copy(update={"spec": each.spec.model_copy(update={"case_s": seconds})})
+        for each, seconds in zip(plan, (10.0, 20.0, 60.0, 15.0, None, 70.0), strict=True)
+    )
+
+    assert report.budget_line(fit(plan, (), 120.0)) == (
+        "--limit-seconds 120: 4 of 6 cases fit, about 112 s together (known by: 3 entry, 1 default); "
+        "left out: 1 of a, 1 of b"
+    )
+    assert report.budget_line(fit(plan[:1], (), 120.0)).endswith("(known by: 1 entry); left out: none")
 
 
 def test_finding_is_one_line() -> None:

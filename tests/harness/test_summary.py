@@ -54,6 +54,18 @@ def test_mean_is_that_of_the_valid() -> None:
     assert summary.rule == "unclipped"
 
 
+def test_presets_are_never_mixed() -> None:
+    """Small and full cases of one plan are summed up apart, each with its own mean."""
+    full, small = make_case("a"), make_case("a", preset="small")
+    run = make_run([full, small])
+    of_full, of_small = summarise(run.plan, keyed(make_record(full, speedup=2.0), make_record(small, speedup=4.0)))
+
+    assert [each.configuration.preset for each in (of_full, of_small)] == ["full", "small"]
+    assert of_full.speedup is not None
+    assert of_small.speedup is not None
+    assert [round(each.speedup.value, 9) for each in (of_full, of_small) if each.speedup] == [2.0, 4.0]
+
+
 def test_rule_of_an_older_line() -> None:
     """A summary written before rules were named is one of the same rule."""
     (summary,) = summarise(make_run(1).plan, {})

@@ -24,6 +24,19 @@ def test_new_file_is_created_with_write_ahead_log(url):
         assert 1 == connection.exec_driver_sql("PRAGMA foreign_keys").scalar()
 
 
+def test_what_is_not_there_yet(url, tmp_path):
+    """A file that nobody has written is not there, and asking does not make it; what a server has is never known so."""
+    assert not db.exists(url)
+    assert [] == [*tmp_path.iterdir()]
+
+    db.connect(url)
+
+    assert db.exists(url)
+    assert db.exists("postgresql+psycopg://user@nowhere/bench")
+    with pytest.raises(BenchError, match="is no database URL"):
+        db.exists("bench.db")
+
+
 def test_writer_takes_the_lock_at_once(url):
     """A writer's transaction begins IMMEDIATE: a second writer waits before it has read anything."""
     engine = db.connect(url)

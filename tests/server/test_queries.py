@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from harness import beside
-from harness.record import Finding, Level, Outcome, Stage
+from harness.record import Finding, Level, Measure, Outcome, Protocol, Stage
 from harness.stats import wilson
 from server.queries import NotFound, Queries, Sort
 from server.schemas import RunState, Status
@@ -224,6 +224,48 @@ def test_summaries_come_in_the_order_of_the_plan(store, queries):
     ]
     assert {"unclipped"} == {summary.rule for summary in summaries}
     assert [1.5, None, None, None] == [summary.speedup and round(summary.speedup.value, 9) for summary in summaries]
+
+
+def test_presets_are_never_mixed(store, queries):
+    """A model's small and full cases are results of their own, in summaries of their own."""
+    full, small = factory.make_case("mlp"), factory.make_case("mlp", preset="small")
+    store.open(factory.make_run([full, small]))
+    store.record(factory.make_record(full, speedup=2.0))
+    store.record(factory.make_record(small, speedup=4.0))
+
+    means = {each.label: round(each.speedup.value, 9) for each in queries.run().summaries}
+
+    assert {"inference fp32": 2.0, "small inference fp32": 4.0} == means
+    assert [full.id, small.id] == [each.case_id for each in queries.results()]
+
+
+def test_durations(store, queries):
+    """Each case of a device and a backend has the duration of its newest result, of runs that measured the same."""
+    case = factory.make_case("mlp")
+    others = [factory.make_case("mlp", **other) for other in ({"device": "gpu"}, {"backend": "eager"})]
+    skipped, crashed = factory.make_case("skipped"), factory.make_case("crashed")
+    for number, (seconds, measure) in enumerate([(40, "all"), (50, "all"), (5, "accuracy")]):
+        run = factory.make_run(
+            [case, *others, skipped, crashed],
+            id=f"0194a3f2-1111-7000-8000-00000000000{number}",
+            protocol=Protocol(measure=measure),
+        )
+        store.open(run)
+        began = factory.BEGIN + timedelta(days=number)
+        took = {"run_id": run.id, "started_at": began, "finished_at": began + timedelta(seconds=seconds)}
+        for each in (case, *others):
+            store.record(factory.make_record(each, **took))
+        store.record(factory.make_record(skipped, Outcome.SKIPPED, **took))
+        store.record(factory.make_record(crashed, Outcome.CRASH, **took))
+
+    found = queries.durations("cpu", "inductor", Measure.ALL)
+
+    assert 2 == len(found)
+    assert {case: (50.0, Outcome.PASS), crashed: (50.0, Outcome.CRASH)} == {
+        each.case: (each.seconds, each.outcome) for each in found
+    }
+    assert [5.0, 5.0] == [each.seconds for each in queries.durations("cpu", "inductor", Measure.ACCURACY)]
+    assert [] == queries.durations("tpu", "inductor", Measure.ALL)
 
 
 def test_run_says_how_fit_its_host_was(store, queries):

@@ -35,11 +35,11 @@ def features(batch_size: int, size: tuple[int, ...], seed: int) -> Tensor:
     return torch.randn((batch_size, *size), generator=stream(seed, "features"), dtype=torch.float32)
 
 
-def tokens(batch_size: int, length: int, vocabulary: int, seed: int) -> Tensor:
-    """Return `(batch, length)` of integers below `vocabulary`."""
-    return torch.randint(vocabulary, (batch_size, length), generator=stream(seed, "tokens"))
+def tokens(batch_size: int, length: int, vocabulary: int, seed: int, name: str = "tokens") -> Tensor:
+    """Return `(batch, length)` of integers below `vocabulary`; another name gives other ones."""
+    return torch.randint(vocabulary, (batch_size, length), generator=stream(seed, name))
 
 
-def targets(batch_size: int, classes: int, seed: int) -> Tensor:
-    """Return `(batch,)` of class numbers."""
-    return torch.randint(classes, (batch_size,), generator=stream(seed, "targets"))
+def targets(batch_size: int, classes: int, seed: int, name: str = "targets") -> Tensor:
+    """Return `(batch,)` of class numbers; another name gives other ones."""
+    return torch.randint(classes, (batch_size,), generator=stream(seed, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,5 +25,28 @@ def classification(targets: Tensor, scale: float) -> Callable[[Tensor], Tensor]:
         # In half precision the logarithm would be coarser than the differences that are looked for.
         exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
         return cross_entropy(exact, targets) / scale
+
+    return loss
+
+
+def of_tokens(targets: Tensor, scale: float) -> Callable[[Any], Tensor]:
+    """Return the mean cross-entropy of `output.logits` `(batch, length, vocabulary)` against `(batch, length)`.
+
+    See `classification`.
+    """
+    of_flat = classification(targets.flatten(), scale)
+
+    def loss(output: Any) -> Tensor:
+        return of_flat(output.logits.flatten(0, 1))
+
+    return loss
+
+
+def own(scale: float) -> Callable[[Any], Tensor]:
+    """Return the loss that the model computed itself from labels among its arguments, divided by `scale`."""
+
+    def loss(output: Any) -> Tensor:
+        computed: Tensor = output.loss
+        return computed / scale
 
     return loss

@@ -1,7 +1,8 @@
 """Cuts a deep network down: of equal blocks in a row, the first few are kept.
 
-Equal are neighbours of one class whose parameters and buffers have the same names and shapes, as the blocks of a
-transformer or those of one stage of a ResNet. What one of them puts out, the next but one can take in.
+Equal are neighbours of one class whose saved tensors have the same names and shapes, as the blocks of a transformer or
+those of one stage of a ResNet. What one of them puts out, the next but one can take in. A network that counts on the
+number of its blocks (VoVNet joins their outputs, each of HRNet's halves the size) breaks where too few are kept.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def _is_block(module: nn.Module) -> bool:
 
 
 def _kind(named: tuple[str, nn.Module]) -> tuple[object, ...]:
+    """Tensors that are not saved do not count: those of swin are masks, there in every other block."""
     block = named[1]
-    shapes = [(name, tuple(each.shape)) for name, each in [*block.named_parameters(), *block.named_buffers()]]
+    shapes = [(name, tuple(each.shape)) for name, each in block.state_dict().items()]
     return type(block), tuple(shapes)
 
 

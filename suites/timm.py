@@ -49,15 +49,26 @@ def network(spec: ModelSpec, attention: Attention = Attention.FUSED) -> nn.Modul
     """Return the module alone, as it is initialised; builds under any default device, `meta` among them.
 
     Raises:
-        LoadError: timm has no such model, or knows no choice of attention.
+        LoadError: timm has no such model, does not know an argument, or knows no choice of attention.
     """
-    name = spec.build_name
+    module = create(spec.build_name, attention, **spec.arguments)
+    return module if spec.repeats is None else shorten(module, spec.repeats)
+
+
+def create(name: str, attention: Attention, **arguments: Any) -> nn.Module:
+    """Return timm's network of that name, as it is initialised, with the constructor's arguments.
+
+    Raises:
+        LoadError: timm has no such model, does not know an argument, or knows no choice of attention.
+    """
     if not timm.is_model(name):
         close = get_close_matches(name, timm.list_models(), n=3, cutoff=0.5)
         raise LoadError(f'timm has no model "{name}".' + (f" Close: {', '.join(close)}." if close else ""))
     _choose(attention)
-    module = timm.create_model(name, pretrained=False, **spec.arguments)
-    return module if spec.repeats is None else shorten(module, spec.repeats)
+    try:
+        return timm.create_model(name, pretrained=False, **arguments)
+    except TypeError as error:
+        raise LoadError(f'timm\'s "{name}" cannot be built with {arguments}: {error}.') from error
 
 
 def _choose(attention: Attention) -> None:

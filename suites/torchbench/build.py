@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from types import ModuleType
 from typing import Any, cast
 
 from torch import nn
@@ -14,6 +17,9 @@ from suites.shorten import shorten
 from suites.spec import Attention, Mode, ModelSpec
 from suites.torchbench.recipe import Ask, Recipe
 from suites.workload import Workload
+
+EXTRAS = {"effdet": "effdet", "omegaconf": "effdet", "pycocotools": "effdet"}
+"""Package -> the optional extra that it comes with, where that is not [run]."""
 
 
 def build(
@@ -48,12 +54,8 @@ def recipe_of(spec: ModelSpec) -> Recipe:
         LoadError: there is no such recipe, it knows no such argument, or a package that it needs is missing.
     """
     name, _, kind = spec.build_name.partition(":")
-    try:
-        found = getattr(importlib.import_module(f"suites.torchbench.{name}"), kind, None)
-    except ModuleNotFoundError as error:
-        raise LoadError(
-            f'model "{spec.name}" needs {error.name!r}, which is not installed here. Install the extra [run].'
-        ) from error
+    with _packages(spec):
+        found = getattr(_module(name), kind, None)
     if not (isinstance(found, type) and issubclass(found, Recipe)):
         raise LoadError(f'model "{spec.name}": there is no recipe "{spec.build_name}" in suites.torchbench.')
     known = [each.name for each in fields(cast(Any, found))]
@@ -69,8 +71,33 @@ def recipe_of(spec: ModelSpec) -> Recipe:
         raise LoadError(f'model "{spec.name}": {spec.build_name}: {error}.') from error
 
 
+def _module(name: str) -> ModuleType | None:
+    """Return the module of this folder, or None where there is none of that name."""
+    full = f"suites.torchbench.{name}"
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name == full:
+            return None
+        raise
+
+
+@contextmanager
+def _packages(spec: ModelSpec) -> Iterator[None]:
+    """Say of which extra a package is that a model needs and that is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0], "run")
+        raise LoadError(
+            f'model "{spec.name}" needs {error.name!r}, which is not installed here. Install the extra [{extra}]: '
+            f'pip install "compile-bench[{extra}]".'
+        ) from error
+
+
 def _network(recipe: Recipe, spec: ModelSpec, attention: Attention) -> nn.Module:
-    module = recipe.network(attention)
+    with _packages(spec):
+        module = recipe.network(attention)
     return module if spec.repeats is None else shorten(module, spec.repeats)
 
 

@@ -1,8 +1,9 @@
 """Reads `configs/` into types that others own.
 
 Searched in this order, the first that holds the file wins: `$BENCH_CONFIGS`, `./configs`, the
-`configs` folder installed beside this package. So one own file does not hide the rest. What is
-wrong with a file is said with its line; `harness.faults` holds what contradicts itself.
+`configs` folder installed beside this package. So one own file does not hide the rest. Suites of
+other packages come last: installing something never changes what a name means. What is wrong with
+a file is said with its line; `harness.faults` holds what contradicts itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 import harness
-from harness import faults
+from harness import faults, packages
 from harness.errors import BenchError, UsageError, close_to
 from harness.faults import Fault
 from harness.lines import line_of
@@ -38,15 +39,39 @@ def suite(name: str) -> SuiteSpec:
         UsageError: there is no such suite.
         BenchError: its file is broken; the message says where and what to do.
     """
-    path = _find("suites", name, "suite")
-    spec = _parse(SuiteSpec, name, _read(path), path, renamed={"model": "models", "tier": "tiers"})
-    _refuse(path, faults.of_suite(spec, devices()))
-    return spec
+    theirs = None if name in _names("suites") else packages.named(name)
+    if theirs is None:
+        return _suite(name, _find("suites", name, "suite", suites()))
+    try:
+        return _suite(name, theirs.file())
+    except BenchError as error:
+        raise BenchError(f"{theirs}: {error}") from error
 
 
 def suites() -> list[str]:
-    """Return the names of all suites, sorted."""
-    return _names("suites")
+    """Return the names of all suites, sorted; one of another package may still turn out to be broken."""
+    return sorted({*_names("suites"), *(each.name for each in packages.joined())})
+
+
+def every_suite() -> tuple[list[SuiteSpec], list[BenchError]]:
+    """Return all suites that can be read, by name, and what is wrong with the others: one must not hide the rest."""
+    found: list[SuiteSpec] = []
+    wrong: list[BenchError] = []
+    for name in suites():
+        try:
+            found.append(suite(name))
+        except BenchError as error:
+            wrong.append(error)
+    ours = {path.stem for path in (search_path()[-1] / "suites").glob("*.toml")}
+    for each in packages.joined():
+        if each.name in ours:
+            wrong.append(BenchError(f"{each}: a suite of that name comes with this command. Rename it there."))
+    return found, wrong
+
+
+def published() -> list[SuiteSpec]:
+    """Return the suites of the published figures, by name; none of another package is. Raises as `suite` does."""
+    return [each for each in map(suite, _names("suites")) if each.published]
 
 
 def device(name: str) -> DeviceProfile:
@@ -92,11 +117,19 @@ def _names(folder: str) -> list[str]:
     return sorted({path.stem for root in search_path() for path in (root / folder).glob("*.toml")})
 
 
-def _find(folder: str, name: str, noun: str) -> Path:
+def _find(folder: str, name: str, noun: str, others: Iterable[str] = ()) -> Path:
+    """Return the file. `others`: names that are known without a file in the folders."""
     known = _names(folder)
     if name not in known:
-        raise UsageError(f"There is no {noun} {name!r}.{close_to(name, known)} See `bench list {folder}`.")
+        close = close_to(name, {*known, *others})
+        raise UsageError(f"There is no {noun} {name!r}.{close} See `bench list {folder}`.")
     return next(path for root in search_path() if (path := root / folder / f"{name}.toml").exists())
+
+
+def _suite(name: str, path: Path) -> SuiteSpec:
+    spec = _parse(SuiteSpec, name, _read(path), path, renamed={"model": "models", "tier": "tiers"})
+    _refuse(path, faults.of_suite(spec, devices()))
+    return spec
 
 
 def _read(path: Path) -> dict[str, Any]:

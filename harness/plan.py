@@ -208,8 +208,10 @@ def _no_such_model(option: str, pattern: str, suites: Sequence[SuiteSpec]) -> st
     near = close_to(pattern, full if "/" in pattern else names)
     holding = sum(pattern in name for name in full)
     as_glob = f" Part of a name is written as a glob: '*{pattern}*' finds {holding}." if holding else ""
-    where, options = ", ".join(each.name for each in suites), " ".join(f"--suite {each.name}" for each in suites)
-    return f"{option} {pattern}: no such model in {where}.{near}{as_glob} See `bench list models {options}`."
+    where = ", ".join(each.name for each in suites)
+    listed = " ".join(f"--suite {each.name}" for each in suites if each.module not in (FILES, CHECKOUT))
+    see = f" See `bench list models {listed}`." if listed else ""
+    return f"{option} {pattern}: no such model in {where}.{near}{as_glob}{see}"
 
 
 def _means(pattern: str, suite: str, outside: str) -> bool:

@@ -1,7 +1,7 @@
 """Name of a suite's module -> its builder, imported when a model of it is built.
 
 A module with a function `build` like `Builder` is a suite; any installed package may have one, and
-a suite file names it under `module`.
+so may the working directory. A suite file names it under `module`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Protocol, cast
 
+from suites.find import locate, look_here
 from suites.spec import Attention, Mode, ModelSpec
 from suites.workload import Workload
 
@@ -37,6 +38,8 @@ def builder(module: str) -> Builder:
     Raises:
         LoadError: the module, or something that it imports, is not installed; or it builds nothing.
     """
+    if locate(module) is None:
+        look_here()
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:

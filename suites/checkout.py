@@ -129,7 +129,7 @@ def build(
         kind: Any = getattr(importlib.import_module(place.module), "Model", None)
         if not inspect.isclass(kind):
             raise LoadError(f"{place.name}: {place.module} has no class Model and so is no model.")
-        model = kind(**_arguments(place, kind, batch_size))
+        model: Any = kind(**_arguments(place, kind, batch_size))
         return _workload(place, model.get_module())
 
 

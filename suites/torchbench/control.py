@@ -62,10 +62,14 @@ class SquashedNormal(TransformedDistribution):
         return action
 
 
-def mean_action(actions: SquashedNormal) -> Tensor:
-    """Return the mean over all of `actions.mean`, a loss from which no gradient reaches the deviations."""
-    mean = actions.mean
-    return mean.to(torch.promote_types(mean.dtype, torch.float32)).mean()
+def mean_action(scale: float) -> Callable[[SquashedNormal], Tensor]:
+    """Return the mean of all mean actions, divided by `scale`: a loss from which no gradient reaches the deviations."""
+
+    def loss(actions: SquashedNormal) -> Tensor:
+        mean = actions.mean
+        return mean.to(torch.promote_types(mean.dtype, torch.float32)).mean() / scale
+
+    return loss
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class StateActor(Recipe):
         generator = inputs.stream(ask.seed, "states")
         turn, speed = 2 * torch.rand((2, ask.batch_size), generator=generator, dtype=torch.float32) - 1
         angle = torch.pi * turn
-        return Call((torch.stack([angle.cos(), angle.sin(), 8 * speed], dim=1),), loss=mean_action)
+        return Call((torch.stack([angle.cos(), angle.sin(), 8 * speed], dim=1),), loss=mean_action(ask.loss_scale))
 
 
 class OverStates(nn.Module):
@@ -121,7 +125,7 @@ class PixelActor(Recipe):
     def call(self, ask: Ask) -> Call:
         size = (ask.batch_size, self.channels, self.image, self.image)
         frames = torch.randint(256, size, generator=inputs.stream(ask.seed, "frames")).to(torch.float32)
-        return Call((frames,), loss=mean_action)
+        return Call((frames,), loss=mean_action(ask.loss_scale))
 
 
 class Keeping(nn.Module):

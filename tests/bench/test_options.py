@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -16,6 +17,7 @@ from suites.spec import Attention, Mode, Precision, Preset
 
 OTHER = {
     "suite": ["timm"],
+    "torchbench": Path(__file__).parent.parent / "data" / "torchbench_checkout",
     "model": ["conv"],
     "exclude": ["conv"],
     "tier": "quick",
@@ -48,7 +50,7 @@ REFUSED = {"tf32": "NVIDIA", "device": "no device 'gpu'", "reference": "needs a 
 def test_no_option_is_ignored(name, tmp_path, monkeypatch):
     """Each option by itself changes the plan or is refused; --fp32 only says the default aloud."""
     monkeypatch.chdir(tmp_path)  # where no database tells of durations
-    plain = Selection(suite=["toy"])
+    plain = Selection(suite=["torchbench" if name == "torchbench" else "toy"])
     asked = replace(plain, **{name: OTHER[name]})
 
     if name in REFUSED:

@@ -177,6 +177,7 @@ def test_option_selects(bench: Bench, options: list[str], models: list[str]) -> 
 REFUSED: dict[str, tuple[list[str], str]] = {
     "no suite": ([], "Name a suite"),
     "suite": (["--suite", "tou"], "Close: toy"),
+    "torchbench": (["--torchbench", "nowhere"], "Give the folder that holds torchbenchmark/"),
     "model": (["--suite", "toy", "--model", "mpl"], "mlp"),
     "tier": (["--suite", "toy", "--tier", "quik"], "quick"),
     "tf32": (["--suite", "toy", "--tf32"], "NVIDIA"),

@@ -1,0 +1,3 @@
+"""Stands in the root, as modules do that models import from there."""
+
+WIDTH = 3

@@ -1,0 +1,1 @@
+raise RuntimeError("the model of this name below models/ is meant")

@@ -24,10 +24,10 @@ class Discriminator(Recipe):
     width: int = 64
 
     def network(self, attention: Attention) -> nn.Module:
-        layers: list[nn.Module] = [nn.Conv2d(3, self.width, 4, 2, 1, bias=False), nn.LeakyReLU(0.2)]
+        layers: list[nn.Module] = [nn.Conv2d(3, self.width, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)]
         for channels in (self.width, 2 * self.width, 4 * self.width):
             convolution = nn.Conv2d(channels, 2 * channels, 4, 2, 1, bias=False)
-            layers += [convolution, nn.BatchNorm2d(2 * channels), nn.LeakyReLU(0.2)]
+            layers += [convolution, nn.BatchNorm2d(2 * channels), nn.LeakyReLU(0.2, inplace=True)]
         layers += [nn.Conv2d(8 * self.width, 1, 4, bias=False), nn.Sigmoid()]
         return _drawn_normal(nn.Sequential(*layers))
 
@@ -114,12 +114,12 @@ def _reflected(channels: int, out: int, kernel: int) -> list[nn.Module]:
 
 
 def _normed(convolution: nn.Conv2d | nn.ConvTranspose2d) -> list[nn.Module]:
-    return [convolution, nn.InstanceNorm2d(convolution.out_channels), nn.ReLU()]
+    return [convolution, nn.InstanceNorm2d(convolution.out_channels), nn.ReLU(inplace=True)]
 
 
 def _tracked(convolution: nn.Conv2d | nn.ConvTranspose2d) -> list[nn.Module]:
     norm = nn.InstanceNorm2d(convolution.out_channels, affine=True, track_running_stats=True)
-    return [convolution, norm, nn.ReLU()]
+    return [convolution, norm, nn.ReLU(inplace=True)]
 
 
 def _tracked_block(channels: int) -> Residual:

@@ -42,17 +42,14 @@ class _Grammar(nn.Module):
     def __init__(self, sizes: Grammar) -> None:
         super().__init__()
         symbols = sizes.nonterminals + sizes.terminals
-        self.word = nn.Parameter(torch.empty(sizes.vocabulary, sizes.width))
-        self.terminal = nn.Parameter(torch.empty(sizes.terminals, sizes.width))
-        self.nonterminal = nn.Parameter(torch.empty(sizes.nonterminals, sizes.width))
-        self.pair = nn.Parameter(torch.empty(symbols, symbols, sizes.width))
-        self.root = nn.Parameter(torch.empty(sizes.nonterminals, sizes.width))
-        self.start = nn.Parameter(torch.empty(1, sizes.width))
+        self.word = _embeddings(sizes.vocabulary, sizes.width)
+        self.terminal = _embeddings(sizes.terminals, sizes.width)
+        self.nonterminal = _embeddings(sizes.nonterminals, sizes.width)
+        self.pair = _embeddings(symbols, symbols, sizes.width)
+        self.root = _embeddings(sizes.nonterminals, sizes.width)
+        self.start = _embeddings(1, sizes.width)
         self.of_terminals = _Residual(sizes.width)
         self.of_roots = _Residual(sizes.width)
-        for parameter in self.parameters():
-            if parameter.ndim > 1:
-                nn.init.xavier_uniform_(parameter)
 
     def forward(self, words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self._terms(words), self._rules(len(words)), self._roots(len(words))
@@ -70,6 +67,14 @@ class _Grammar(nn.Module):
     def _roots(self, batch: int) -> Tensor:
         scores = torch.einsum("ah,th->t", self.start, self.of_roots(self.root))
         return scores.log_softmax(-1).expand(batch, *scores.shape)
+
+
+def _embeddings(*shape: int) -> nn.Parameter:
+    """Return embeddings whose products, the scores, vary by about one.
+
+    The original starts flatter: all words are then nearly as likely, and hardly anything depends on a sentence.
+    """
+    return nn.Parameter(torch.randn(shape) / shape[-1] ** 0.25)
 
 
 class _Residual(nn.Module):

@@ -61,10 +61,9 @@ class Interpolator(nn.Module):
         change_first, change_last, visible = self.mending(torch.cat(seen, dim=1)).split((2, 2, 1), dim=1)
         weight_first = (1 - t) * visible.sigmoid()
         weight_last = t * (1 - visible.sigmoid())
-        mended = weight_first * warped(first, to_first + change_first) + weight_last * warped(
-            last, to_last + change_last
-        )
-        frame = mended / (weight_first + weight_last)
+        shown_first = weight_first * warped(first, to_first + change_first)
+        shown_last = weight_last * warped(last, to_last + change_last)
+        frame = (shown_first + shown_last) / (weight_first + weight_last)
 
         warps = l1_loss(from_first, between) + l1_loss(from_last, between)
         warps = warps + l1_loss(warped(first, back), last) + l1_loss(warped(last, forth), first)
@@ -112,14 +111,15 @@ class Up(nn.Module):
 def warped(image: Tensor, flow: Tensor) -> Tensor:
     """Return `image` as it looks from where `flow` (in pixels: across, down) leads.
 
-    The grid is made anew for every call, so that the network takes frames of any size and moves to any device.
+    Each call makes the grid of pixels anew, so that the network takes frames of any size and moves to any device.
     """
     height, width = image.shape[2:]
-    across = torch.arange(width, device=flow.device) + flow[:, 0]
-    down = torch.arange(height, device=flow.device)[:, None] + flow[:, 1]
+    # In float32 also where autocast makes the flow half as wide: bfloat16 counts to 256.
+    across = torch.arange(width, device=flow.device, dtype=torch.float32) + flow[:, 0]
+    down = torch.arange(height, device=flow.device, dtype=torch.float32)[:, None] + flow[:, 1]
     # By the number of pixels, as in the original: a flow of nothing moves the image by half a pixel.
     grid = torch.stack([2 * (across / width - 0.5), 2 * (down / height - 0.5)], dim=3)
-    return grid_sample(image, grid, align_corners=False)
+    return grid_sample(image, grid.to(image.dtype), align_corners=False)
 
 
 def roughness(flow: Tensor) -> Tensor:

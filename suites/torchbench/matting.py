@@ -95,7 +95,7 @@ def _block(channels: int) -> Residual:
 
 
 def _normed(convolution: nn.Conv2d) -> list[nn.Module]:
-    return [convolution, nn.BatchNorm2d(convolution.out_channels), nn.ReLU()]
+    return [convolution, nn.BatchNorm2d(convolution.out_channels), nn.ReLU(inplace=True)]
 
 
 def _loss(drawn: Tensor, scale: float) -> Callable[[tuple[Tensor, Tensor]], Tensor]:

@@ -80,5 +80,5 @@ class Up(nn.Module):
 def _two_convolutions(channels: int, middle: int, out: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for before, after in ((channels, middle), (middle, out)):
-        layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)

@@ -37,6 +37,7 @@ class Yolo(Recipe):
     """
 
     CALIBRATION_BATCH = 8
+    """With two, statistics of the coarsest map of a small image are so far off that boxes are 1e6 pixels wide."""
 
     classes: int = 80
 
@@ -139,7 +140,7 @@ def _alternating(channels: int, width: int, count: int) -> list[nn.Module]:
 
 def _convolution(channels: int, out: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
     convolution = nn.Conv2d(channels, out, kernel, stride, kernel // 2, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(out, eps=1e-4, momentum=0.03), nn.LeakyReLU(0.1))
+    return nn.Sequential(convolution, nn.BatchNorm2d(out, eps=1e-4, momentum=0.03), nn.LeakyReLU(0.1, inplace=True))
 
 
 def _loss(ask: Ask, classes: int) -> Callable[[Any], Tensor]:

@@ -70,10 +70,9 @@ def joined() -> list[Joined]:
         text = distribution.read_text("entry_points.txt") or ""
         if GROUP in text:
             name, version = _called(distribution)
-            announced = [Joined(*entry, f"{name} {version}") for entry in _entries(text)]
-            found.setdefault(
-                re.sub(r"[-_.]+", "-", name).lower(), announced
-            )  # the first on the path is what is imported
+            announced = [Joined(*entry, f"{name} {version}".rstrip()) for entry in _entries(text)]
+            # One that is there twice is imported from where it comes first on the path.
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), announced)
     return [each for announced in found.values() for each in announced]
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 
 def locate(module: str, folder: Path | None = None) -> ModuleSpec | None:
     """Return where `module` would be imported from; None: there is no such module.
+
+    A folder without `__init__.py` is a module as well, as for `import`; it has no `origin`.
 
     Args:
         module: its full name, e.g. `package.module`.
@@ -20,10 +24,8 @@ def locate(module: str, folder: Path | None = None) -> ModuleSpec | None:
     top, *rest = module.split(".")
     name, found = top, _top(top, folder)
     for part in rest:
-        if found is None or found.submodule_search_locations is None:
-            return None
         name = f"{name}.{part}"
-        found = PathFinder.find_spec(name, found.submodule_search_locations)
+        found = _below(name, (found and found.submodule_search_locations) or ())
     return found
 
 
@@ -45,11 +47,31 @@ def look_here() -> None:
 
 
 def _top(name: str, folder: Path | None) -> ModuleSpec | None:
-    if folder is not None and name not in sys.modules:
-        here = PathFinder.find_spec(name, [str(folder)])
-        if here is not None:
-            return here
+    here = _below(name, [str(folder)]) if folder is not None and name not in sys.modules else None
+    if here is not None and here.origin is not None:
+        return here
     try:
-        return importlib.util.find_spec(name)
+        installed = importlib.util.find_spec(name)
     except ValueError:  # imported without saying from where, as `__main__` may be
-        return None
+        installed = None
+    if here is None or installed is None or installed.origin is not None:  # a mere folder hides no module
+        return installed or here
+    return _space(name, [*(here.submodule_search_locations or ()), *(installed.submodule_search_locations or ())])
+
+
+def _below(name: str, places: Iterable[str]) -> ModuleSpec | None:
+    """Look into folders by hand: the standard library's search would import the packages above a name."""
+    folders: list[str] = []
+    for place in places:
+        finder = pkgutil.get_importer(place)
+        found = finder.find_spec(name, None) if finder is not None else None
+        if found is not None and found.origin is not None:
+            return found
+        folders += (found and found.submodule_search_locations) or ()
+    return _space(name, folders) if folders else None
+
+
+def _space(name: str, folders: list[str]) -> ModuleSpec:
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = folders
+    return spec

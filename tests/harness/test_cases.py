@@ -1,118 +1,108 @@
-"""Faults from public bug reports, through the worker: each ends as its `expect.json` asks."""
+"""Faults from public bug reports, through `bench run --model`: each ends as its `expect.json` asks.
+
+Cases that are asked for in the same way are models of one command, as a person would name them.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.journal import History, Journal
-from harness.record import Case, Measure, Outcome, Planned, Protocol, Record, Side
-from harness.runner import execute
-from harness.workers import Stop, Workers
-from suites import user
-from suites.spec import Mode, Precision
-from tests.harness.runs import Heard, make_run
+from bench import main
+from harness.record import Outcome, Record, Run, Side
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 
 WORDS = {"OOM": "oom", "eager_1st_run_OOM": "oom", "infra_error": "crash", "worker_fail": "crash"}
 """Words of the expectations that are not ours."""
 
-BACKEND = "aot_eager"
-"""Traces forward and backward as inductor does, and generates no code."""
-
-TIME_LIMIT_S = 12.0
-
-SPECIAL = {
-    "s10-timing-microsecond-model",
-    "s11-timing-periodic-spikes",
-    "s19-memory-smaller-batch-is-recorded",
-    "s20-state-leak-framework-flags",
+EXPECTED: dict[str, dict[str, Any]] = {
+    each.parent.name: json.loads(each.read_text()) for each in sorted(CASES.glob("*/expect.json"))
 }
-"""Have tests of their own below."""
+LIMIT_S = {"s12-hang-stuck-when-compiled": 12}
+"""Below its own 20 s: the model that hangs takes all of it, the one after it a second."""
+
+USUAL_LIMIT_S = 60
+"""What other folders ask for, where they ask."""
+
+TINY = "s10-timing-microsecond-model/tiny.py"
+IN_PLACE = "s09-mutation-input-in-place/good.py"
+BATCH = "s19-memory-smaller-batch-is-recorded/batch.py"
+RANDOM = "s03-rng-seedable-noise/good.py"
+LEAKY, VICTIM = (f"s20-state-leak-framework-flags/{name}.py" for name in ("leaky", "victim"))
+
+
+class Bench:
+    """Runs `bench run` over files of the cases, each command once, and keeps what it said of each file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._said: dict[tuple[str, ...], dict[str, Record]] = {}
+
+    def __call__(self, *options: str, models: list[str]) -> dict[str, Record]:
+        """Return the records by file, as `folder/name.py`, in the order in which they ran."""
+        named = [word for model in models for word in ("--model", str(CASES / model))]
+        backend = () if "--backend" in options else ("--backend", "aot_eager")
+        command = ("run", *named, "--device", "cpu", *backend, *options, "--json")
+        if command not in self._said:
+            self._said[command] = self._run(command)
+        return self._said[command]
+
+    def _run(self, command: tuple[str, ...]) -> dict[str, Record]:
+        out = io.StringIO()
+        with contextlib.chdir(self._folder), contextlib.redirect_stdout(out):
+            code = main.run(command)
+        lines = [json.loads(line) for line in out.getvalue().splitlines()]
+        (run,) = (Run.model_validate(line) for line in lines if line["type"] == "run")
+        records = [Record.model_validate(line) for line in lines if line["type"] == "record"]
+        files = {each.case.id: str(Path(each.spec.build_name).relative_to(CASES)) for each in run.plan}
+        assert len(records) == len(run.plan)
+        assert code == (0 if any(record.outcome == Outcome.PASS for record in records) else 4)
+        return {files[record.case.id]: record for record in records}
 
 
 @pytest.fixture(scope="module")
-def workers() -> Workers:
-    workers = Workers([])
-    workers.host(None)
-    return workers
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("cases"))
 
 
-Measured = Callable[..., list[Record]]
+def options(folder: str, wanted: dict[str, Any]) -> tuple[str, ...]:
+    """Return the options that an expectation asks for."""
+    timed = ("--max-seconds", "8") if "latency_ms" in wanted else ("--only-accuracy",)
+    precision = "--amp" if wanted["amp"] else "--fp32"
+    return ("--mode", wanted["mode"], precision, *timed, "--timeout", str(LIMIT_S.get(folder, USUAL_LIMIT_S)))
 
 
-@pytest.fixture
-def measured(workers: Workers, tmp_path: Path) -> Measured:
-    def run(
-        folder: str,
-        *names: str,
-        mode: Mode = Mode.INFERENCE,
-        precision: Precision = Precision.FP32,
-        timing: bool = False,
-        backend: str = BACKEND,
-        batch_size: int | None = None,
-        timeout_s: float = 60.0,
-        max_seconds: float = 1.0,
-    ) -> list[Record]:
-        suite = user.suite([CASES / folder / name for name in names])
-        plan = [
-            Planned(
-                case=Case(
-                    suite="user",
-                    model=spec.name,
-                    device="cpu",
-                    mode=mode,
-                    precision=precision,
-                    amp_dtype="bfloat16" if precision == Precision.AMP else None,
-                    backend=backend,
-                    batch_size=batch_size,
-                ),
-                spec=spec,
-                module=suite.module,
-                tolerance=suite.tolerance[mode],
-                timeout_s=timeout_s,
-            )
-            for spec in suite.models
-        ]
-        protocol = Protocol(
-            measure=Measure.ALL if timing else Measure.ACCURACY, max_seconds=max_seconds, memory_limit_bytes=8 << 30
-        )
-        asked = make_run(*plan).model_copy(update={"protocol": protocol})
-        heard = Heard()
-        with Journal(tmp_path / f"{asked.id}.jsonl") as journal:
-            journal.write(asked)
-            execute(History(asked), workers, journal, [heard], Stop())
-        return [call for name, call in heard.calls if name == "record"]  # type: ignore[misc]
-
-    return run
-
-
-def expectations() -> Iterator[Any]:
-    for folder in sorted(CASES.iterdir()):
-        if not folder.is_dir() or folder.name in SPECIAL:
-            continue
-        expect = json.loads((folder / "expect.json").read_text())
+def expectations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for folder, expect in EXPECTED.items():
         for key, wanted in expect.items():
-            if isinstance(wanted, dict):
-                yield pytest.param(folder.name, key.partition("#")[0], wanted, expect, id=f"{folder.name[:3]}-{key}")
+            if isinstance(wanted, dict) and "status_any_of" in wanted:
+                yield folder, key, wanted
 
 
-@pytest.mark.parametrize(("folder", "name", "wanted", "expect"), list(expectations()))
-def test_case(measured: Measured, folder: str, name: str, wanted: dict[str, Any], expect: dict[str, Any]) -> None:
+CHECKED = options("", {"mode": "inference", "amp": False})
+TIMED = options("", {"mode": "inference", "amp": False, "latency_ms": {}})
+
+MODELS: dict[tuple[str, ...], list[str]] = {CHECKED: [LEAKY], TIMED: [IN_PLACE]}
+"""Options -> all files that are run with them, in one command."""
+for _folder, _key, _wanted in expectations():
+    MODELS.setdefault(options(_folder, _wanted), []).append(f"{_folder}/{_key.partition('#')[0]}")
+
+
+@pytest.mark.parametrize(
+    ("folder", "key", "wanted"), [pytest.param(*each, id=f"{each[0][:3]}-{each[1]}") for each in expectations()]
+)
+def test_case(bench: Bench, folder: str, key: str, wanted: dict[str, Any]) -> None:
     """A faulty model ends as a reader of the bug report would want it to."""
-    record = measured(
-        folder,
-        name,
-        mode=Mode(wanted["mode"]),
-        precision=Precision.AMP if wanted["amp"] else Precision.FP32,
-        timeout_s=min(TIME_LIMIT_S, expect["limit_s"]) if folder.startswith("s12") else 60.0,
-    )[0]
+    asked = options(folder, wanted)
+    record = bench(*asked, models=MODELS[asked])[f"{folder}/{key.partition('#')[0]}"]
 
     assert record.outcome in {WORDS.get(word, word) for word in wanted["status_any_of"]}, record.text
     assert record.outcome not in {WORDS.get(word, word) for word in wanted.get("status_none_of", [])}
@@ -127,6 +117,8 @@ def test_case(measured: Measured, folder: str, name: str, wanted: dict[str, Any]
         assert record.case.amp_dtype == ("bfloat16" if wanted["amp"] else None)
     if "second_output" in wanted:
         assert record.observed.training is False
+    if "latency_ms" in wanted:
+        _assert_times(record, wanted)
 
 
 def _assert_times(record: Record, wanted: dict[str, Any]) -> None:
@@ -135,11 +127,25 @@ def _assert_times(record: Record, wanted: dict[str, Any]) -> None:
     assert derived.speedup is not None
     assert wanted["latency_ms"]["above"] < derived.compiled_s.value * 1e3 < wanted["latency_ms"]["below"]
     assert wanted["speedup"]["above"] < derived.speedup.value < wanted["speedup"].get("below", math.inf)
+    assert derived.speedup.low < derived.speedup.value < derived.speedup.high
 
 
-def test_names_the_leaf(measured: Measured) -> None:
+def test_every_case_is_run() -> None:
+    """No model file of a case is left out; the one with a batch size has a test of its own."""
+    run = {file for files in MODELS.values() for file in files}
+
+    assert {str(path.relative_to(CASES)) for path in CASES.glob("*/*.py")} == run | {BATCH}
+
+
+@pytest.fixture
+def checked(bench: Bench) -> dict[str, Record]:
+    """The records of all that is checked in inference and FP32."""
+    return bench(*CHECKED, models=MODELS[CHECKED])
+
+
+def test_names_the_leaf(checked: dict[str, Record]) -> None:
     """A failure two levels down names the leaf, its error and what was allowed."""
-    record = measured("s01-output-structure-nested-dict-leaf", "bad.py")[0]
+    record = checked["s01-output-structure-nested-dict-leaf/bad.py"]
 
     assert record.accuracy is not None
     leaf = record.accuracy.failed[0]
@@ -149,51 +155,63 @@ def test_names_the_leaf(measured: Measured) -> None:
     assert leaf.error > leaf.allowed
 
 
-def test_names_both_shapes(measured: Measured) -> None:
+def test_names_both_shapes(checked: dict[str, Record]) -> None:
     """Another number of rows when compiled is a failure with both shapes in the message."""
-    record = measured("s07-shape-fewer-rows-when-compiled", "bad.py")[0]
+    record = checked["s07-shape-fewer-rows-when-compiled/bad.py"]
 
     assert "36" in (record.text or "")
     assert "34" in (record.text or "")
 
 
-def test_microsecond_model(measured: Measured) -> None:
+def test_missing_package(checked: dict[str, Record]) -> None:
+    """A model that cannot be loaded names what is missing."""
+    record = checked["s17-load-fails-missing-package/needs.py"]
+
+    assert "a_package_that_is_not_installed_9d2" in (record.text or "")
+
+
+def test_own_exception_type(checked: dict[str, Record]) -> None:
+    """An exception that cannot be pickled arrives with its words, and nothing is compiled."""
+    record = checked["s16-eager-fails-own-exception-type/fails.py"]
+
+    assert record.failure is not None
+    assert (record.failure.kind, record.failure.text) == ("Trouble", "input of width 5 is not supported")
+    assert record.compile is None
+
+
+def test_models_run_in_the_order_named(checked: dict[str, Record]) -> None:
+    """Models of one's own are run in the order in which they were named."""
+    assert [*checked] == MODELS[CHECKED]
+
+
+def test_microsecond_model(bench: Bench) -> None:
     """A model of microseconds has a finite speedup, and five runs of it agree within a factor of two."""
-    wanted = json.loads((CASES / "s10-timing-microsecond-model" / "expect.json").read_text())["tiny.py"]
+    wanted = EXPECTED["s10-timing-microsecond-model"]["tiny.py"]
+    records = [bench(*TIMED, models=MODELS[TIMED])[TINY]]
+    records += [bench("--mode", "inference", "--max-seconds", f"0.{n}", models=[TINY])[TINY] for n in (5, 6, 7, 8)]
     speedups = []
-    for _ in range(5):
-        record = measured("s10-timing-microsecond-model", "tiny.py", timing=True)[0]
-        assert record.outcome == Outcome.PASS
+    for record in records:
         _assert_times(record, wanted)
         assert record.timing is not None
         assert record.timing.inner_loops > 1
         speedups.append(record.derived.speedup.value)  # type: ignore[union-attr]
+
     assert max(speedups) / min(speedups) < wanted["spread_of_5_runs_below"]
 
 
-def test_spikes(measured: Measured) -> None:
-    """Calls that stall now and then move neither the typical time nor the speedup, and the interval says how far."""
-    wanted = json.loads((CASES / "s11-timing-periodic-spikes" / "expect.json").read_text())["spiky.py"]
-    record = measured("s11-timing-periodic-spikes", "spiky.py", timing=True, max_seconds=8.0)[0]
-
-    assert record.outcome == Outcome.PASS
-    _assert_times(record, wanted)
-    assert record.derived.speedup is not None
-    assert record.derived.speedup.low < record.derived.speedup.value < record.derived.speedup.high
-
-
-def test_input_written_in_place(measured: Measured) -> None:
+def test_input_written_in_place(bench: Bench) -> None:
     """A model that writes into its input sees the first values in every step, and is timed on them."""
-    record = measured("s09-mutation-input-in-place", "good.py", timing=True)[0]
+    record = bench(*TIMED, models=MODELS[TIMED])[IN_PLACE]
 
     assert record.observed.mutates_inputs
     assert record.derived.speedup is not None
 
 
 @pytest.mark.parametrize(("batch_size", "outcome"), [(8, Outcome.OOM), (4, Outcome.PASS)])
-def test_batch_is_the_one_asked_for(measured: Measured, batch_size: int, outcome: Outcome) -> None:
+def test_batch_is_the_one_asked_for(bench: Bench, batch_size: int, outcome: Outcome) -> None:
     """Out of memory at a batch of 8 is said so; nothing smaller is tried in its place."""
-    record = measured("s19-memory-smaller-batch-is-recorded", "batch.py", batch_size=batch_size)[0]
+    asked = ("--mode", "inference", "--only-accuracy", "--batch-size", str(batch_size))
+    record = bench(*asked, models=[BATCH])[BATCH]
 
     assert (record.outcome, record.case.batch_size, record.observed.batch_size) == (
         outcome,
@@ -202,36 +220,21 @@ def test_batch_is_the_one_asked_for(measured: Measured, batch_size: int, outcome
     )
 
 
-@pytest.mark.parametrize("order", [("leaky.py", "victim.py"), ("victim.py", "leaky.py")])
-def test_switches_do_not_leak(measured: Measured, order: tuple[str, str]) -> None:
-    """What one model does to the framework's switches the next one does not see."""
-    records = {r.case.model: r for r in measured("s20-state-leak-framework-flags", *order)}
+def test_switches_do_not_leak(bench: Bench, checked: dict[str, Record]) -> None:
+    """What one model does to the framework's switches the next one does not see, whichever comes first."""
+    reverse = bench("--mode", "inference", "--only-accuracy", models=[VICTIM, LEAKY])
+    ran = [[Path(file).name for file in records if file in (LEAKY, VICTIM)] for records in (checked, reverse)]
 
-    assert records["victim"].outcome == Outcome.PASS
+    assert ran == EXPECTED["s20-state-leak-framework-flags"]["orders"]
+    assert {records[VICTIM].outcome for records in (checked, reverse)} == {Outcome.PASS}
 
 
-def test_same_stream(measured: Measured) -> None:
+@pytest.mark.inductor
+def test_same_stream(bench: Bench) -> None:
     """Inductor draws eager's random numbers for a model that draws some, and the record says so."""
-    record = measured("s03-rng-seedable-noise", "good.py", backend="inductor")[0]
+    record = bench("--mode", "inference", "--only-accuracy", "--backend", "inductor", models=[RANDOM])[RANDOM]
 
     assert record.outcome == Outcome.PASS
     assert record.observed.draws_random_numbers
     assert record.compile is not None
     assert record.compile.random_numbers_from_eager
-
-
-def test_missing_package(measured: Measured) -> None:
-    """A model that cannot be loaded names what is missing, and the next one runs."""
-    needs, after = measured("s17-load-fails-missing-package", "needs.py", "after.py")
-
-    assert "a_package_that_is_not_installed_9d2" in (needs.text or "")
-    assert after.outcome == Outcome.PASS
-
-
-def test_own_exception_type(measured: Measured) -> None:
-    """An exception that cannot be pickled arrives with its words, and nothing is compiled."""
-    record = measured("s16-eager-fails-own-exception-type", "fails.py")[0]
-
-    assert record.failure is not None
-    assert (record.failure.kind, record.failure.text) == ("Trouble", "input of width 5 is not supported")
-    assert record.compile is None

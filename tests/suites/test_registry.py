@@ -15,6 +15,19 @@ def test_builder_of_a_module():
     assert toy.build is builder("suites.toy")
 
 
+def test_module_in_the_working_directory(tmp_path, monkeypatch):
+    """A suite's module may stand in the working directory; what is installed comes before it."""
+    for name in ("a_suite_at_hand_4a.py", "json.py"):
+        (tmp_path / name).write_text("def build(): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+
+    with pytest.raises(LoadError, match="json has no function build"):
+        builder("json")
+    assert str(tmp_path) not in sys.path
+    assert "a_suite_at_hand_4a" == builder("a_suite_at_hand_4a").__module__
+
+
 def test_missing_module():
     """A module that is not installed is named, with what to do."""
     with pytest.raises(LoadError, match=r"no_such_package_4a.* not installed .* correct `module`"):

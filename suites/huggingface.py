@@ -91,6 +91,8 @@ def of_configuration(name: str, values: Mapping[str, Any], attention: Attention)
         raise LoadError(f"{name} cannot be built: {_line(error)}") from error
     if values.get("tie_word_embeddings") is False:
         _untie(module)
+    if module.loss_type is None:  # the library then takes this one, and writes to its log, which breaks the graph
+        module.loss_type = "ForCausalLM"
     # XLNet makes some of its parameters on the CPU, whatever the default device is.
     return cast(nn.Module, module.to(torch.get_default_device()))
 

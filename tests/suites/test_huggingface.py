@@ -313,6 +313,17 @@ def test_loss_is_the_models_own():
     assert huggingface.build(SMALLEST, Mode.INFERENCE, 2, seed=7).loss is None
 
 
+def test_no_graph_break_by_a_warning():
+    """A class whose loss the library does not know by name compiles to one graph: nothing is logged on the way."""
+    workload = huggingface.build(SMALL["DistillGPT2"], Mode.INFERENCE, 1, seed=7)
+
+    with torch.no_grad():
+        explained = torch._dynamo.explain(workload.module.eval())(**workload.kwargs)
+
+    assert 0 == explained.graph_break_count
+    torch._dynamo.reset()
+
+
 def test_repeats():
     """An entry may keep fewer of the equal layers."""
     one = huggingface.network(SMALLEST.model_copy(update={"repeats": 1}))

@@ -18,7 +18,7 @@ from benchmarks.sensitivity import as_built, measure
 from harness import config
 from suites import timm
 from suites.registry import LoadError
-from suites.spec import Attention, Mode, ModelSpec
+from suites.spec import Attention, Mode, ModelSpec, Preset
 
 SUITE = config.suite("timm")
 SPECS = {spec.name: spec for spec in SUITE.models}
@@ -125,6 +125,41 @@ def test_outputs_depend_on_inputs(name):
         assert found.relative >= 0.1
         assert found.apart >= 1e-2
         assert found.largest < 1e3
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_small_presets(spec):
+    """Each model has a small preset, of no more parameters or pixels, and a step of training reaches all of it."""
+    small = spec.at(Preset.SMALL)
+    workload = timm.build(small, Mode.TRAINING, small.batch[Mode.TRAINING], seed=1337)
+    module = workload.module.train()
+
+    logits = module(*workload.args)
+    workload.loss(logits).backward()
+
+    parameters = list(module.parameters())
+    assert (2, 1000) == logits.shape
+    assert sum(each.numel() for each in parameters) <= spec.parameters
+    assert small.input_size[1] <= spec.input_size[1]
+    assert small.input_size == small.eval_input_size
+    assert all(each.grad.isfinite().all() for each in parameters)
+    assert any(each.grad.any() for each in parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("swin_base_patch4_window7_224", 2),  # windows as they are, and shifted ones
+        ("convit_base", 2),  # attention with and without a notion of place
+        ("cait_m36_384", 2),  # attention of patches, and of the class alone
+    ],
+)
+def test_small_presets_keep_both_kinds(name, kinds):
+    """Where blocks of two kinds alternate or follow each other, both are there in the small preset."""
+    network = timm.network(SPECS[name].at(Preset.SMALL))
+    blocks = [each for each in network.modules() if hasattr(each, "attn")]
+
+    assert kinds == len({(type(each), type(each.attn), getattr(each, "attn_mask", None) is None) for each in blocks})
 
 
 class Operators(TorchDispatchMode):

@@ -75,6 +75,7 @@ class Compiler:
         torch._dynamo.callback.on_compile_start(self._count)
         if random_numbers_from_eager:
             torch._inductor.config.fallback_random = True
+            torch._dynamo.config.use_numpy_random_stream = True  # else draws from numpy become draws from torch
 
     def _count(self, _args: object) -> None:
         self.compilations += 1

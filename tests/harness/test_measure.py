@@ -350,3 +350,29 @@ def test_wrong_at_the_batch_that_is_timed(measured: Measured) -> None:
     assert record.outcome == Outcome.FAIL_ACCURACY
     assert record.accuracy is not None
     assert (record.accuracy.reference, record.accuracy.batch_size) == (Reference.EAGER, None)
+
+
+def test_numpy_draws_are_eagers(measured: Measured) -> None:
+    """A model that draws from numpy while it runs draws the same compiled, and is held against eager."""
+    record = measured(
+        """
+        import numpy
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.f = nn.Linear(16, 4)
+
+            def forward(self, x):
+                return self.f(x + torch.from_numpy(numpy.random.uniform(size=16)).float())
+
+        def build():
+            torch.manual_seed(0)
+            return Net()
+        """,
+        backend="aot_eager",
+        measure=Measure.ACCURACY,
+    )
+
+    assert record.outcome == Outcome.PASS, record.text
+    assert record.observed.draws_random_numbers

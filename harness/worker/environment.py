@@ -23,7 +23,7 @@ from harness.worker.cuda import BFLOAT16_FROM
 from harness.worker.device import open_device
 from harness.worker.observe import emulated_formats
 
-_PACKAGES = ("torch", "torchvision", "timm", "transformers", "numpy", "triton", "compile-bench")
+_PACKAGES = ("torch", "torchvision", "timm", "transformers", "effdet", "numpy", "triton", "compile-bench")
 
 _TELLING_FLAGS = (
     *("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"),

@@ -125,6 +125,9 @@ def eager(found: Sequence[Group]) -> Iterator[str]:
     Where it was run several times, with one batch size after the other, the first run that passed is shown.
     """
     alone = [g for g in found if g.configuration.backend == NO_BACKEND and g.configuration.preset == Preset.FULL]
+    if not alone:
+        yield "Not run."
+        return
     yield "| model | inference: batch | a step | peak GiB | training: batch | a step | peak GiB |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for suite, model in dict.fromkeys((group.summary.suite, model) for group in alone for model in group.records):
@@ -198,14 +201,18 @@ def text(journals: Sequence[Path], folder: Path = EXPECTATIONS) -> str:
     found = groups(journals)
     sections = {
         "How many": counts(found),
-        "Every case that is no pass": causes(found),
+        "Every case that is no pass": list(causes(found)) or ["None."],
         "Would the check notice?": [
             "Insensitive: outputs of two inputs lie less than 100 slacks of the check apart. Not told: the inputs "
             "cannot be shuffled (all alike, or an index that would leave its range).",
             "",
             *insensitive(found),
         ],
-        "What they take, eager, full size": eager(found),
+        "What they take, eager, full size": [
+            "The seconds are those of one step, on a machine that may have had other work: upper bounds.",
+            "",
+            *eager(found),
+        ],
         "Beside the upstream project's CI": beside_ci(found, folder),
         "Runs": runs(found),
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import main
-from benchmarks import results
+from benchmarks import models, results
 from harness.derive import derive
 from harness.journal import replay
 from harness.record import Outcome
@@ -16,6 +16,7 @@ from server.queries import Queries
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.jsonl.gz"))
+EXPECTATIONS = ROOT / "tests/data/ci_expected_accuracy"
 EXPECTED = (
     ROOT / "examples/timm61-fp32-cpu-x86.jsonl.gz",
     ROOT / "tests/data/ci_expected_accuracy/cpu_inductor_timm_inference.csv",
@@ -59,5 +60,10 @@ def test_import(tmp_path: Path) -> None:
 
 
 def test_results_are_up_to_date() -> None:
-    """The page of results is what `make results` makes of the examples."""
-    assert (ROOT / "docs/results/timm.md").read_text(encoding="utf-8") == results.text(EXAMPLES, [EXPECTED])
+    """The pages of results are what `make results` and `make models` make of the examples."""
+    timed = [path for path in EXAMPLES if path.name.startswith("timm")]
+    judged = [path for path in EXAMPLES if path.name.startswith("models")]
+
+    assert len(EXAMPLES) == len(timed) + len(judged)
+    assert (ROOT / "docs/results/timm.md").read_text(encoding="utf-8") == results.text(timed, [EXPECTED])
+    assert (ROOT / "docs/results/models.md").read_text(encoding="utf-8") == models.text(judged, EXPECTATIONS)

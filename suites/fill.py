@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _NormBase
 
 from suites.inputs import seeded, stream
 
@@ -91,5 +91,6 @@ def has_running_statistics(module: nn.Module) -> bool:
     return bool(_norms(module))
 
 
-def _norms(module: nn.Module) -> list[_BatchNorm]:
-    return [each for each in module.modules() if isinstance(each, _BatchNorm) and each.running_mean is not None]
+def _norms(module: nn.Module) -> list[_NormBase]:
+    """Batch norms, and instance norms that keep statistics."""
+    return [each for each in module.modules() if isinstance(each, _NormBase) and each.running_mean is not None]

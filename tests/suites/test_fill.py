@@ -82,6 +82,16 @@ def test_statistics_are_those_of_the_data(network, images):
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_statistics_of_instance_norms(images):
+    """Instance norms that keep statistics get those of the data too: the mean over images, as one pass in training."""
+    norm = nn.InstanceNorm2d(4, track_running_stats=True)
+
+    fill.calibrate(norm, (images * 3 + 5,), {}, seed=0)
+
+    assert torch.allclose(norm.running_mean, (images * 3 + 5).mean((0, 2, 3)), rtol=1e-4)
+    assert norm.momentum == 0.1
+
+
 def test_dropout_is_off_while_calibrating():
     """Statistics are those that eval mode sees, so dropout does not scale them."""
     network = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3))

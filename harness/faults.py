@@ -62,6 +62,8 @@ def of_suite(suite: SuiteSpec, devices: Sequence[str]) -> Iterator[Fault]:
             yield Fault((*where, "name"), f"there are {names.count(model.name)} such entries. Keep one.")
         yield from _of_model(where, model)
         yield from _tolerances((*where, "tolerance"), model.tolerance)
+        if model.small is not None:
+            yield from _tolerances((*where, "small", "tolerance"), model.small.tolerance)
         yield from _of_skips((*where, "skip"), model.skip, devices)
         if model.small is not None:
             yield from _of_small((*where, "small"), model.small, model)

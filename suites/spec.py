@@ -83,6 +83,8 @@ class Small(Frozen):
     repeats: PositiveInt | None = None
     arguments: Mapping[str, Any] = Field(default_factory=dict)
     """Added to those of the entry, each in place of one of the same name."""
+    tolerance: Mapping[str, PositiveFloat] = Field(default_factory=dict)
+    """Likewise. Where few units add up to a gradient, one that switches by rounding alone moves it more."""
 
 
 class ModelSpec(Frozen):
@@ -142,6 +144,7 @@ class ModelSpec(Frozen):
             "accuracy_batch": None,
             "batch": dict.fromkeys(Mode, small.batch),
             "arguments": {**self.arguments, **small.arguments},
+            "tolerance": {**self.tolerance, **small.tolerance},
         }
         if small.input_size is not None:
             changed |= {"input_size": small.input_size, "eval_input_size": small.input_size}

@@ -182,6 +182,10 @@ BROKEN = {
         SUITE + "input_size = [8]\nsmall = { input_size = [8, 8] }\n",
         r':18, model "two": field "small.input_size" is \[8, 8\]',
     ),
+    "small tolerance of nothing": (
+        SUITE + "small = { tolerance = { trainng = 0.1 } }\n",
+        r':17, model "two": field "tolerance" has "trainng", which is no mode or precision\. Close: training\.',
+    ),
     "small size alone": (
         SUITE + "small = { input_size = [8] }\n",
         r':17, model "two": field "small.input_size" stands without "input_size"',

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness import report
-from harness.record import Record, Run, RunEnd, Stage, Start
+from harness.record import Outcome, Record, Run, RunEnd, Stage, Start
 
 _REDRAW_S = 1.0
 _REDRAW_WHILE_TIMING_S = 2.0
@@ -36,6 +36,8 @@ class Progress:
         self._case = self._stage = ""
         self._case_began = self._drawn = 0.0
         self._spent: list[float] = []
+        self._reasons: set[str | None] = set()
+        """Why cases were skipped so far."""
 
     def open(self, run: Run) -> None:
         self._plan = {planned.case.id: str(planned.case) for planned in run.plan}
@@ -57,6 +59,10 @@ class Progress:
         if record.case.id not in self.records and self._case:
             self._spent.append(time.monotonic() - self._case_began)
         self.records[record.case.id] = record
+        if record.outcome == Outcome.SKIPPED and not self._as_json:
+            if record.text in self._reasons:
+                return  # a limit of seconds may skip hundreds; the last words count them
+            self._reasons.add(record.text)
         self._print(report.record_line(record, self._width), record)
 
     def close(self, end: RunEnd) -> None:

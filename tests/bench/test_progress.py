@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bench.progress import Progress
-from harness.record import Stage
+from harness.record import Outcome, Stage
 from tests.server.factory import make_end, make_record, make_run, make_start
 
 
@@ -30,6 +30,20 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert len(out.splitlines()) == 3
     assert "\x1b" not in out + err
+
+
+@pytest.mark.parametrize(("as_json", "lines"), [(False, 3), (True, 4)])
+def test_skipped_alike(as_json: bool, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of cases skipped for one reason a person reads the first, a program all."""
+    progress = Progress(as_json=as_json)
+    run = make_run(3)
+    progress.open(run)
+    for planned, why in zip(run.plan, ("too large", "too large", "too old"), strict=True):
+        progress.record(make_record(planned.case, Outcome.SKIPPED).model_copy(update={"text": why}))
+    out = capsys.readouterr().out.splitlines()
+
+    assert len(out) == lines
+    assert "too old" in out[-1]
 
 
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:

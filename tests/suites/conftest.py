@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
@@ -12,3 +14,9 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch):
+    """What a builder adds to the search path for its model ends with the test: in a run it ends with the process."""
+    monkeypatch.setattr(sys, "path", [*sys.path])

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+Measure = Callable[[Tensor, Tensor], Tensor]
+
 
 def classification(targets: Tensor, scale: float) -> Callable[[Tensor], Tensor]:
     """Return the mean cross-entropy of logits `(batch, classes)` against `targets` `(batch,)`, divided by `scale`.
@@ -18,13 +20,19 @@ def classification(targets: Tensor, scale: float) -> Callable[[Tensor], Tensor]:
     is left to compare is mostly rounding. Cross-entropy is also what training uses.
     """
 
-    def loss(logits: Tensor) -> Tensor:
+    return against(targets, cross_entropy, scale)
+
+
+def against(targets: Tensor, measure: Measure, scale: float) -> Callable[[Tensor], Tensor]:
+    """Return a loss: `measure(output, targets)` in float32 at least, divided by `scale`."""
+
+    def loss(output: Tensor) -> Tensor:
         nonlocal targets
-        if targets.device != logits.device:
-            targets = targets.to(logits.device)  # once: a copy in each step would make a GPU wait for the host
-        # In half precision the logarithm would be coarser than the differences that are looked for.
-        exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        return cross_entropy(exact, targets) / scale
+        if targets.device != output.device:
+            targets = targets.to(output.device)  # once: a copy in each step would make a GPU wait for the host
+        # In half precision a logarithm, say, would be coarser than the differences that are looked for.
+        exact = output.to(torch.promote_types(output.dtype, torch.float32))
+        return measure(exact, targets.to(exact.dtype) if targets.is_floating_point() else targets) / scale
 
     return loss
 

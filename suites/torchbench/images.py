@@ -1,8 +1,6 @@
-"""What networks over images share: arguments, random answers, a loss that holds an output against them, a block."""
+"""What networks over images share: arguments, random answers to hold an output against, a block."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +8,6 @@ from torch import Tensor, nn
 from suites import inputs
 from suites.registry import LoadError
 from suites.torchbench.recipe import Ask
-
-Measure = Callable[[Tensor, Tensor], Tensor]
 
 
 class Residual(nn.Module):
@@ -52,16 +48,3 @@ def labels(ask: Ask, *size: int) -> Tensor:
     """Return `(batch, *size)` of zeros and ones, in float32."""
     drawn = torch.randint(2, (ask.batch_size, *size), generator=inputs.stream(ask.seed, "labels"))
     return drawn.to(torch.float32)
-
-
-def against(answer: Tensor, measure: Measure, scale: float) -> Callable[[Tensor], Tensor]:
-    """Return a loss: `measure(output, answer)` in float32 at least, divided by `scale`."""
-
-    def loss(output: Tensor) -> Tensor:
-        nonlocal answer
-        if answer.device != output.device:
-            answer = answer.to(output.device)  # once: a copy in each step would make a GPU wait for the host
-        exact = output.to(torch.promote_types(output.dtype, torch.float32))
-        return measure(exact, answer.to(exact.dtype)) / scale
-
-    return loss

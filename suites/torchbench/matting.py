@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import l1_loss
 
+from suites.losses import against
 from suites.spec import Attention
-from suites.torchbench.images import Residual, against, answers, frame, stills
+from suites.torchbench.images import Residual, answers, frame, stills
 from suites.torchbench.recipe import Ask, Call, Recipe
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
+
+from suites.losses import against
 
 
 def squared_error(targets: Tensor, scale: float, places: Tensor | None = None) -> Callable[[Tensor], Tensor]:
@@ -16,14 +17,12 @@ def squared_error(targets: Tensor, scale: float, places: Tensor | None = None) -
         places: of the flattened output, those that `targets`, a vector, is about; None: all.
     """
 
+    of_predicted = against(targets, mse_loss, scale)
+
     def loss(output: Tensor) -> Tensor:
-        nonlocal targets, places
-        if targets.device != output.device:  # once: a copy in each step would make a GPU wait for the host
-            targets = targets.to(output.device)
-            places = None if places is None else places.to(output.device)
-        predicted = output if places is None else output.flatten().index_select(0, places)
-        # As of cross-entropy: half precision is coarser than the differences that are looked for.
-        exact = predicted.to(torch.promote_types(predicted.dtype, torch.float32))
-        return mse_loss(exact, targets.to(exact.dtype)) / scale
+        nonlocal places
+        if places is not None and places.device != output.device:
+            places = places.to(output.device)  # once, as the targets
+        return of_predicted(output if places is None else output.flatten().index_select(0, places))
 
     return loss

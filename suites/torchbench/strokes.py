@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from suites import inputs
+from suites.losses import against
 from suites.spec import Attention
-from suites.torchbench.images import against, answers, frame
+from suites.torchbench.images import answers, frame
 from suites.torchbench.recipe import Ask, Call, Recipe
 
 EPISODE = 40

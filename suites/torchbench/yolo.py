@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, interpolate, max_pool2d, mse_loss
 
 from suites import inputs
+from suites.losses import against
 from suites.spec import Attention
-from suites.torchbench.images import Residual, against, frame, labels, stills
+from suites.torchbench.images import Residual, frame, labels, stills
 from suites.torchbench.recipe import Ask, Call, Recipe
 
 STRIDES = (32, 16, 8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness import config
 from harness.worker.dropout import lower_dropouts
@@ -20,6 +18,9 @@ from suites import huggingface, inputs
 from suites.huggingface import Task
 from suites.registry import LoadError
 from suites.spec import Attention, Mode, Precision, Preset
+from tests.suites.operators import Operators
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 SUITE = config.suite("huggingface")
 SPECS = {spec.name: spec for spec in SUITE.models}
@@ -35,18 +36,6 @@ TASKS = {
     "span question answering": Task.ANSWERING,
     "sequence classification (2 labels)": Task.CLASSIFYING,
 }
-
-
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch):
-    """Any attempt to reach another machine fails the test."""
-
-    def refuse(*_, **__):
-        raise AssertionError("something was about to be downloaded")
-
-    for name in ("connect", "connect_ex"):
-        monkeypatch.setattr(socket.socket, name, refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
 def on_meta(name, attention=Attention.FUSED):
@@ -196,18 +185,6 @@ def test_small_presets(spec):
     assert sum(each.numel() for each in workload.module.parameters()) < 500_000
     assert all(each.isfinite().all() for each in gradients)
     assert sum(bool(each.any()) for each in gradients) > 10
-
-
-class Operators(TorchDispatchMode):
-    """Keeps the names of the operators that really run."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.names.add(function.overloadpacket.__name__)
-        return function(*args, **(kwargs or {}))
 
 
 def forward(name, attention):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import functools
-import socket
 import warnings
 from pathlib import Path
 
@@ -12,31 +11,21 @@ import pytest
 import timm as library
 import torch
 from timm.layers import config as config_of_layers
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.sensitivity import as_built, measure
 from harness import config
 from suites import timm
 from suites.registry import LoadError
 from suites.spec import Attention, Mode, ModelSpec, Preset
+from tests.suites.operators import Operators
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 SUITE = config.suite("timm")
 SPECS = {spec.name: spec for spec in SUITE.models}
 LISTED = (Path(__file__).parent.parent / "data" / "timm_models.csv").read_text().splitlines()
 TABLE = {row["name"]: row for row in csv.DictReader(line for line in LISTED if not line.startswith("#"))}
 SMALLEST = SPECS["lcnet_050"]
-
-
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch):
-    """Any attempt to reach another machine fails the test."""
-
-    def refuse(*_, **__):
-        raise AssertionError("something was about to be downloaded")
-
-    for name in ("connect", "connect_ex"):
-        monkeypatch.setattr(socket.socket, name, refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
 @functools.cache
@@ -160,18 +149,6 @@ def test_small_presets_keep_both_kinds(name, kinds):
     blocks = [each for each in network.modules() if hasattr(each, "attn")]
 
     assert kinds == len({(type(each), type(each.attn), getattr(each, "attn_mask", None) is None) for each in blocks})
-
-
-class Operators(TorchDispatchMode):
-    """Keeps the names of the operators that really run."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.names.add(function.overloadpacket.__name__)
-        return function(*args, **(kwargs or {}))
 
 
 def forward(name, attention):

@@ -10,7 +10,7 @@ import torch
 from harness import config
 from harness.worker.leaves import flatten, tensors
 from suites.spec import Attention, Mode, Preset
-from suites.torchbench.build import build, network
+from suites.torchbench.build import build
 from suites.torchbench.control import PixelActor, Potential, StateActor, mean_action
 from tests.suites import parity
 
@@ -18,17 +18,6 @@ RECIPES = {"lennard_jones": Potential, "soft_actor_critic": StateActor, "drq": P
 ACTORS = ("soft_actor_critic", "drq")
 SPECS = {spec.name: spec for spec in config.suite("torchbench").models if spec.name in RECIPES}
 SMALL = {name: spec.at(Preset.SMALL) for name, spec in SPECS.items()}
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_shapes_are_those_of_the_original(name):
-    """Parameters, tensors and the digest of their shapes are the original's, and the entry's count too."""
-    row = parity.TABLE[name]
-    with torch.device("meta"):
-        found = parity.facts(network(SPECS[name]))
-
-    assert (int(row["params"]), int(row["param_tensors"]), row["param_shape_digest"]) == found
-    assert SPECS[name].parameters == found[0]
 
 
 @torch.no_grad()

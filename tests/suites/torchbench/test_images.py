@@ -8,10 +8,11 @@ from torch.nn.functional import l1_loss
 
 from harness import config
 from harness.worker.leaves import tensors
+from suites.losses import against
 from suites.registry import LoadError
 from suites.spec import Mode, Preset
 from suites.torchbench.build import build, network, recipe_of
-from suites.torchbench.images import Residual, against, answers, frame, labels, stills
+from suites.torchbench.images import Residual, answers, frame, labels, stills
 from suites.torchbench.recipe import Ask
 from tests.suites import parity
 
@@ -27,17 +28,6 @@ NAMES = (
 )
 SPECS = {spec.name: spec for spec in config.suite("torchbench").models if spec.name in NAMES}
 SMALL = {name: SPECS[name].at(Preset.SMALL) for name in NAMES}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_shapes_are_those_of_the_original(name):
-    """Parameters, tensors and the digest of their shapes are the original's, and the entry's count too."""
-    row = parity.TABLE[name]
-    with torch.device("meta"):
-        found = parity.facts(network(SPECS[name]))
-
-    assert (int(row["params"]), int(row["param_tensors"]), row["param_shape_digest"]) == found
-    assert SPECS[name].parameters == found[0]
 
 
 SHAPES = {

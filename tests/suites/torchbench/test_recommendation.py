@@ -8,7 +8,7 @@ import torch
 from harness import config
 from harness.worker.leaves import tensors
 from suites.spec import Attention, Mode, Preset
-from suites.torchbench.build import build, network
+from suites.torchbench.build import build
 from suites.torchbench.recipe import Ask
 from suites.torchbench.recommendation import Autoencoder, Dlrm
 from tests.suites import parity
@@ -16,17 +16,6 @@ from tests.suites import parity
 NAMES = ("dlrm", "nvidia_deeprecommender")
 SPECS = {spec.name: spec for spec in config.suite("torchbench").models if spec.name in NAMES}
 SMALL = {name: SPECS[name].at(Preset.SMALL) for name in NAMES}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_shapes_are_those_of_the_original(name):
-    """Parameters, tensors and the digest of their shapes are the original's, and the entry's count too."""
-    row = parity.TABLE[name]
-    with torch.device("meta"):
-        found = parity.facts(network(SPECS[name]))
-
-    assert (int(row["params"]), int(row["param_tensors"]), row["param_shape_digest"]) == found
-    assert SPECS[name].parameters == found[0]
 
 
 @torch.no_grad()

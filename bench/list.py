@@ -13,7 +13,7 @@ from bench.options import DATABASE, Database, Json, named_suites
 from harness import config, report
 from harness.errors import BenchError
 from harness.record import DeviceProfile
-from suites.spec import Mode, ModelSpec, SuiteSpec
+from suites.spec import MODES, ModelSpec, SuiteSpec
 
 if TYPE_CHECKING:
     from server.schemas import Run
@@ -160,7 +160,7 @@ def _total(suites: Sequence[SuiteSpec]) -> str:
 
 def _cells(model: ModelSpec) -> tuple[str, ...]:
     parameters = "" if model.parameters is None else f"{model.parameters:,}"
-    batches = [str(model.batch[mode]) if mode in model.batch else "" for mode in Mode]
+    batches = [str(model.batch[mode]) if mode in model.batch else "" for mode in MODES]
     sizes = ["x".join(map(str, size)) for size in (model.eval_input_size or model.input_size, model.input_size) if size]
     return (
         model.family or "",

@@ -30,7 +30,7 @@ from harness.reference import ReferenceConfiguration
 from server.settings import DEFAULT_DATABASE
 from suites import checkout, user
 from suites.find import missing_part
-from suites.spec import Attention, Mode, Precision, Preset, SuiteSpec
+from suites.spec import PRECISIONS, Attention, Mode, Preset, SuiteSpec
 
 Database = Annotated[
     str,
@@ -154,7 +154,7 @@ class Selection:
         """Return the options that say how a case is measured, those that were typed, as fields of a matrix."""
         values = {
             "modes": MODES[self.mode] if self.mode is not None else None,
-            "precisions": tuple(each for each in Precision if getattr(self, each.value)) or None,
+            "precisions": tuple(each for each in PRECISIONS if getattr(self, each.value)) or None,
             "tf32": self.tf32 or None,
             "backend": self.backend,
             "compile_mode": self.compile_mode,

@@ -55,7 +55,7 @@ def _row(place: int, planned: Planned, expected: Expected | None, limited: bool)
         case.label,
         batch,
         f"{planned.tolerance:g}",
-        f"{planned.timeout_s:g} s",
+        f"{planned.orders.timeout_s:g} s",
         *((f"{expected.seconds:.1f} s ({expected.source})" if expected else "",) if limited else ()),
         ", ".join(notes),
     )

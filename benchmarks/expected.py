@@ -33,6 +33,7 @@ WORDS = {
     Outcome.CRASH: {"infra_error"},
     Outcome.SKIPPED: {"pass_due_to_skip"},
     Outcome.MISSING: set(),
+    Outcome.UNKNOWN: set(),
 }
 """Our outcomes in the words of the upstream runner, as `docs/glossary.md` has them."""
 

@@ -17,7 +17,7 @@ from harness import report
 from harness.journal import History, replay
 from harness.record import NO_BACKEND, Case, Configuration, Flag, Outcome, Record
 from harness.summary import Summary, summarise
-from suites.spec import Mode, Precision, Preset
+from suites.spec import MODES, Mode, Precision, Preset
 
 EXPECTATIONS = Path("tests/data/ci_expected_accuracy")
 """As seen from the project's folder."""
@@ -132,7 +132,7 @@ def eager(found: Sequence[Group]) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for suite, model in dict.fromkeys((group.summary.suite, model) for group in alone for model in group.records):
         cells = []
-        for mode in Mode:
+        for mode in MODES:
             mine = [g for g in alone if (g.summary.suite, g.configuration.mode) == (suite, mode)]
             records = [record for group in mine if (record := group.records.get(model)) is not None]
             passed = [record for record in records if record.outcome == Outcome.PASS]

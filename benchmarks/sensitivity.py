@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from harness import config
 from suites import inputs
-from suites.spec import Mode, ModelSpec
+from suites.spec import MODES, Mode, ModelSpec
 from suites.timm import build
 
 BATCH = 2
@@ -77,7 +77,7 @@ largest absolute activation. Inference is eval mode, training is train mode. Fil
 {date.today()}, {_machine()}, torch {torch.__version__}, timm {timm.__version__}, seed {SEED}.
 """)
     rows = {spec.name: _rows(spec) for spec in config.suite("timm").models}
-    for mode in Mode:
+    for mode in MODES:
         print(f"""## {mode.value.capitalize()}
 
 | model | relative, built | filled | apart, built | filled | largest, built | filled |
@@ -91,7 +91,7 @@ def _rows(spec: ModelSpec) -> dict[Mode, str]:
     """Return the cells of one model in each mode; they go to stderr as well, as the whole takes an hour or more."""
     networks = (as_built(spec), build(spec, Mode.INFERENCE, BATCH, SEED).module)
     cells = {}
-    for mode in Mode:
+    for mode in MODES:
         size = (spec.input_size if mode == Mode.TRAINING else spec.eval_input_size) or (3, 224, 224)
         a, b = (measure(network, mode, size) for network in networks)
         values = [f"{a.relative:.2g}", f"{b.relative:.2g}", f"{a.apart:.1e}", f"{b.apart:.1e}"]

@@ -46,7 +46,12 @@ def whiskers(estimates: Sequence[Estimate | None]) -> list[Whisker | None]:
     def share(value: float) -> float:
         return round(0.5 + 0.5 * math.log(value) / reach, 4)
 
-    return [Whisker(share(e.value), share(e.low), share(e.high)) if e else None for e in estimates]
+    return [Whisker(share(e.value), *map(share, _ends(e))) if e else None for e in estimates]
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    """The interval; of a figure that others state without one, the point itself."""
+    return estimate.bounds or (estimate.value, estimate.value)
 
 
 def speedups(results: Sequence[Result], summary: Summary) -> go.Figure:
@@ -102,6 +107,7 @@ def _add_points(
     if not places:
         return
     found = [timed[place] for place in places]
+    ends = [(speedup.value, speedup.bounds) for speedup in found]
     stems_x: list[float | None] = []
     stems_y: list[float | None] = []
     for place, speedup in zip(places, found, strict=True):
@@ -126,8 +132,8 @@ def _add_points(
         error_x={
             "type": "data",
             "symmetric": False,
-            "array": [speedup.high - speedup.value for speedup in found],
-            "arrayminus": [speedup.value - speedup.low for speedup in found],
+            "array": [bounds[1] - value if bounds else None for value, bounds in ends],
+            "arrayminus": [value - bounds[0] if bounds else None for value, bounds in ends],
             "color": colour,
             "thickness": 1.5,
             "width": 4,
@@ -140,7 +146,8 @@ def _add_points(
 def _hover(result: Result) -> str:
     assert result.speedup is not None
     times = f"{words.milliseconds(result.eager_s)} → {words.milliseconds(result.compiled_s)} ms"
-    return f"{result.model}: {words.interval(result.speedup)}, n = {result.speedup.n}, {times}"
+    samples = "" if result.speedup.n is None else f"n = {result.speedup.n}, "
+    return f"{result.model}: {words.interval(result.speedup)}, {samples}{times}"
 
 
 def _words_instead(result: Result, place: int, colours: dict[str, str]) -> dict[str, Any]:
@@ -166,7 +173,9 @@ def _words_instead(result: Result, place: int, colours: dict[str, str]) -> dict[
 
 
 def _add_mean(figure: go.Figure, mean: Estimate, rule: str, colours: dict[str, str]) -> None:
-    figure.add_vrect(x0=mean.low, x1=mean.high, fillcolor=colours["muted"], opacity=0.2, line_width=0, layer="below")
+    if mean.bounds:
+        low, high = mean.bounds
+        figure.add_vrect(x0=low, x1=high, fillcolor=colours["muted"], opacity=0.2, line_width=0, layer="below")
     line = {"color": colours["ink"], "width": 1.5, "dash": "dash"}
     figure.add_vline(x=mean.value, line=line, layer="below")
     figure.add_annotation(
@@ -228,5 +237,6 @@ def _short(name: str) -> str:
 
 def _reach(estimates: Iterable[Estimate]) -> float:
     """Return how far from 1x the axis must go, to both sides alike."""
-    farthest = max((max(e.high, 1 / e.low) for e in estimates if e.low > 0), default=_LEAST_REACH)
+    ends = [_ends(estimate) for estimate in estimates]
+    farthest = max((max(high, 1 / low) for low, high in ends if low > 0), default=_LEAST_REACH)
     return max(_LEAST_REACH, farthest * 1.08)

@@ -31,6 +31,7 @@ STATUS = {
     Status.CRASH: Mark("✕", "C", "crash", "bad"),
     Status.SKIPPED: Mark("–", "S", "skipped", "quiet"),
     Status.MISSING: Mark("?", "N", "missing", "bad"),
+    Status.UNKNOWN: Mark("?", "U", "not known", "bad"),
     Status.WAITING: Mark("…", "W", "waiting", "quiet"),
     Status.RUNNING: Mark("▸", "G", "going on", "quiet"),
 }
@@ -86,7 +87,8 @@ def failed(status: Status) -> bool:
 def step(result: Result) -> int | None:
     """Return the colour step of a result's speedup, 1 slowest to 9 fastest; None where it says nothing.
 
-    Inside its own interval around 1 a result is grey, 5, however far its value.
+    Inside its own interval around 1 a result is grey, 5, however far its value; a figure that others state without an
+    interval has the step of its value.
     """
     speedup = result.speedup
     if speedup is None or not result.valid:
@@ -95,7 +97,8 @@ def step(result: Result) -> int | None:
 
 
 def _step(speedup: Estimate) -> int:
-    if speedup.low <= 1 <= speedup.high:
+    low, high = speedup.bounds or (speedup.value, speedup.value)
+    if low <= 1 <= high:
         return 5
     ratio, up = (speedup.value, True) if speedup.value > 1 else (1 / speedup.value, False)
     found = next((number for edge, number in _EDGES if ratio >= edge), 6)

@@ -24,8 +24,8 @@ def ratio(number: float | None, decimals: int = 2) -> str:
 
 
 def interval(estimate: schemas.Estimate) -> str:
-    """Return `1.25× (1.23–1.27)`."""
-    return f"{value(estimate)} {bounds(estimate)}"
+    """Return `1.25× (1.23–1.27)`, or `1.25×` of a figure that others state without an interval."""
+    return f"{value(estimate)} {bounds(estimate)}".rstrip()
 
 
 def value(estimate: schemas.Estimate) -> str:
@@ -33,20 +33,24 @@ def value(estimate: schemas.Estimate) -> str:
 
 
 def bounds(estimate: schemas.Estimate) -> str:
+    if estimate.bounds is None:
+        return ""
     decimals = _decimals(estimate)
-    return f"({estimate.low:.{decimals}f}–{estimate.high:.{decimals}f})"
+    low, high = estimate.bounds
+    return f"({low:.{decimals}f}–{high:.{decimals}f})"
 
 
 def _decimals(estimate: schemas.Estimate) -> int:
     """A third decimal where the second would hide the interval."""
-    return 3 if estimate.high - estimate.low < 0.02 else 2
+    return 3 if estimate.bounds and estimate.bounds[1] - estimate.bounds[0] < 0.02 else 2
 
 
 def verdict(estimate: schemas.Estimate) -> str:
-    """Return `faster`, `slower` or `same`: whether the interval lies on one side of 1."""
-    if estimate.low > 1:
+    """Return `faster`, `slower` or `same`: whether the interval lies on one side of 1, or without one the value."""
+    low, high = estimate.bounds or (estimate.value, estimate.value)
+    if low > 1:
         return "faster"
-    return "slower" if estimate.high < 1 else "same"
+    return "slower" if high < 1 else "same"
 
 
 def percent(share: float | None) -> str:

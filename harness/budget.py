@@ -175,7 +175,7 @@ def _of_case(planned: Planned, itself: Past | None, alike: Sequence[Past]) -> Ex
         seconds, source = _scaled(planned.spec.case_s, declared, case), Source.ENTRY
     else:
         seconds, source = default_s(case), Source.DEFAULT
-    return Expected(min(seconds, planned.timeout_s), source)
+    return Expected(min(seconds, planned.orders.timeout_s), source)
 
 
 def _model(case: Case) -> tuple[str, ...]:

@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from harness.errors import close_to
 from harness.lines import Where
 from harness.record import DeviceProfile
-from suites.spec import FULL_TIER, Mode, ModelSpec, Precision, Skip, Small, SuiteSpec, Tier
+from suites.spec import FULL_TIER, MODES, PRECISIONS, ModelSpec, Skip, Small, SuiteSpec, Tier
 
 KINDS = ("cpu", "cuda", "mps")
-TOLERANCE_KEYS = [*Mode, *Precision]
+TOLERANCE_KEYS = [*MODES, *PRECISIONS]
 AMP_DTYPES = ("bfloat16", "float16")
 """The formats that autocast computes in."""
 OURS = {
@@ -51,7 +51,7 @@ def of_suite(suite: SuiteSpec, devices: Sequence[str]) -> Iterator[Fault]:
         yield Fault(
             ("module",), f'field "module" is "{suite.module}", which cannot be imported. Write it as suites.timm.'
         )
-    for mode in Mode:
+    for mode in MODES:
         if mode not in suite.tolerance:
             yield Fault(("tolerance",), f'field "tolerance.{mode}" is missing. Add it under [tolerance].')
     yield from _tolerances(("tolerance",), suite.tolerance)

@@ -62,7 +62,10 @@ class Measure(StrEnum):
 NO_BACKEND = "none"
 """In place of a backend: the model runs eager alone, and nothing is compiled."""
 
-_LATER = {"attention": Attention.FUSED.value, "preset": Preset.FULL.value}
+UNKNOWN = "unknown"
+"""In place of a name that a file from elsewhere does not say: a suite, a device, a backend."""
+
+_LATER = {"attention": Attention.FUSED.value, "preset": Preset.FULL.value, "variant": None}
 """Fields of a configuration that did not exist from the first, with their defaults."""
 
 
@@ -84,6 +87,8 @@ class Configuration(Frozen):
     deterministic: bool = False
     attention: Attention = Attention.FUSED
     preset: Preset = Preset.FULL
+    variant: str | None = None
+    """What a foreign runner calls its way of compiling, in its own words, e.g. `with_cudagraphs`; None: ours."""
 
     @property
     def id(self) -> str:
@@ -107,6 +112,7 @@ class Configuration(Frozen):
         words += [self.optimizer.value] if self.optimizer != OptimizerKind.NONE else []
         words += [name for name in ("tf32", "dynamic", "deterministic") if getattr(self, name)]
         words += [f"{self.attention} attention"] if self.attention != Attention.FUSED else []
+        words += [self.variant] if self.variant else []
         return " ".join(words)
 
 
@@ -130,20 +136,36 @@ class Case(Configuration):
         return f"{self.name} {self.label}"
 
 
+class Orders(Frozen):
+    """How a case is run and judged here."""
+
+    module: str
+    """Importable name of the suite's builder."""
+    tolerance: float
+    timeout_s: float
+
+
 class Planned(Frozen):
     """A case with its place in a plan: how it is built and judged, how long it may take, or why it is skipped."""
 
     case: Case
     spec: ModelSpec
-    module: str
-    """Importable name of the suite's builder."""
-    tolerance: float
-    timeout_s: float
+    module: str | None = None
+    """This and the next two are as in `Orders`; None where others measured."""
+    tolerance: float | None = None
+    timeout_s: float | None = None
     accuracy_batch: int | None = None
     skip: str | None = None
     """Why this case is not run; it then ends as `skipped`."""
     expired: str | None = None
     """A skip whose last day is over, with that day: the case runs, and somebody should look at the entry."""
+
+    @property
+    def orders(self) -> Orders:
+        """Raises ValueError where others measured, so that nobody here can."""
+        if self.module is None or self.tolerance is None or self.timeout_s is None:
+            raise ValueError(f"{self.case} was measured elsewhere and cannot be run")
+        return Orders(module=self.module, tolerance=self.tolerance, timeout_s=self.timeout_s)
 
 
 class Protocol(Frozen):
@@ -163,8 +185,9 @@ class DeviceProfile(Frozen):
     """The machine we ask for: `configs/devices/NAME.toml`."""
 
     name: str
-    kind: str = Field(pattern=r"^(cpu|cuda|mps|[\w.]+:\w+)$")
-    """`cpu`, `cuda`, `mps`, or the class of another device as `package.module:Class`."""
+    kind: str = Field(pattern=r"^(cpu|cuda|mps|rocm|xpu|hpu|unknown|[\w.]+:\w+)$")
+    """`cpu`, `cuda`, `mps`, or the class of another device as `package.module:Class`; the other words are those of
+    files from elsewhere, and nothing can be measured there."""
     about: str = ""
     product: str | None = None
     """Part of the name that the machine must report for the device, in any case of letters; None: any will do."""
@@ -200,15 +223,15 @@ class DeviceProfile(Frozen):
 class Environment(Frozen):
     """The machine and the software we found. Unknown is None."""
 
-    host: str
+    host: str | None = None
     machine_id: str | None = None
-    system: str
-    kernel: str
+    system: str | None = None
+    kernel: str | None = None
     virtualised: str | None = None
-    cpu: str
-    cores_physical: int | None
-    cores_usable: int
-    memory_bytes: int
+    cpu: str | None = None
+    cores_physical: int | None = None
+    cores_usable: int | None = None
+    memory_bytes: int | None = None
     cpu_flags: tuple[str, ...] = ()
     """Those of the CPU's flags that decide on number formats and vector width."""
     cpu_capability: str | None = None
@@ -216,9 +239,9 @@ class Environment(Frozen):
     governor: str | None = None
     emulated: tuple[str, ...] = ()
     """Number formats that this machine has no instructions for, e.g. `bfloat16`."""
-    threads: int
+    threads: int | None = None
     compiler: str | None = None
-    python: str
+    python: str | None = None
     versions: Mapping[str, str] = Field(default_factory=dict)
     torch_commit: str | None = None
     harness_commit: str | None = None
@@ -317,6 +340,8 @@ class Outcome(StrEnum):
     CRASH = "crash"
     SKIPPED = "skipped"
     MISSING = "missing"
+    UNKNOWN = "unknown"
+    """A file from elsewhere does not say, or says it in a word that nobody knows."""
 
 
 class Stage(StrEnum):
@@ -343,6 +368,8 @@ class Reference(StrEnum):
     FLOAT64 = "float64"
     EAGER = "eager"
     NONE = "none"
+    STATED = "stated"
+    """Another runner's word; against what, it does not say."""
 
 
 class StageTime(Frozen):
@@ -410,8 +437,8 @@ class Accuracy(Frozen):
     reference: Reference
     reference_why: str | None = None
     """Why the reference is not float64."""
-    tolerance: float
-    leaves: int
+    tolerance: float | None = None
+    leaves: int | None = None
     failed_count: int = 0
     failed: tuple[Leaf, ...] = ()
     worst: Leaf | None = None
@@ -563,6 +590,59 @@ class Findings(Frozen):
     conditions: Conditions | None = None
 
 
+# -- what others state ------------------------------------------------------------------------
+
+
+class Cells(Frozen):
+    """A row of a file from elsewhere, verbatim; of JSON records, what each says of its metric."""
+
+    file: str
+    """Its name, without folders."""
+    line: int
+    """From 1; of an array without line ends, the place in it."""
+    cells: Mapping[str, str]
+    """By the name of the column."""
+
+
+class Stated(Frozen):
+    """What files from elsewhere state about a case, in our units. Absent is None: a zero that means failed, not
+    measured or padded is not here, but still in `rows`."""
+
+    word: str | None = None
+    """The status, as it was written."""
+    speedup: float | None = None
+    eager_s: float | None = None
+    """Seconds per step, as `compiled_s`; of a file with speedup and compiled time alone, their product."""
+    compiled_s: float | None = None
+    compile_wall_s: float | None = None
+    """Of the first calls, less as many eager ones; negative: below what can be told."""
+    compiler_s: float | None = None
+    """By the compiler's own timers: another quantity, which the file of the accuracy run states under the same name."""
+    phases_s: Mapping[str, float] = Field(default_factory=dict)
+    memory_ratio: float | None = None
+    """Eager peak / compiled peak."""
+    eager_peak_bytes: int | None = None
+    compiled_peak_bytes: int | None = None
+    memory_comparable: bool = True
+    """False: that runner's peaks on this kind of device are known to be wrong, though their ratio may be right."""
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    unique_graph_breaks: int | None = None
+    operators: int | None = None
+    recompiles: int | None = None
+    cudagraph_skips: int | None = None
+    instructions: int | None = None
+    """Processor instructions spent on compiling."""
+    eager_samples_per_s: float | None = None
+    compiled_samples_per_s: float | None = None
+    other: Mapping[str, float] = Field(default_factory=dict)
+    """Numbers that have no field here, by the name that the file gives them."""
+    notes: tuple[str, ...] = ()
+    """What was odd about the rows, in words."""
+    rows: tuple[Cells, ...] = ()
+    """All that was read, so that an export gives the same facts back."""
+
+
 # -- what is derived --------------------------------------------------------------------------
 
 
@@ -605,6 +685,25 @@ class Derived(Frozen):
     flags: tuple[Flag, ...] = ()
 
 
+class Numbers(Frozen):
+    """The figures that columns and summaries show of a record: one place for measured and for stated ones."""
+
+    speedup: Estimate | None = None
+    """Without an interval where others state it."""
+    eager_s: float | None = None
+    compiled_s: float | None = None
+    compile_wall_s: float | None = None
+    compile_cpu_s: float | None = None
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    operators: int | None = None
+    recompiles: int | None = None
+    break_even_steps: float | None = None
+    eager_peak_bytes: int | None = None
+    compiled_peak_bytes: int | None = None
+    memory_ratio: float | None = None
+
+
 class Line(Frozen):
     """What goes to a file or a pipe as one line of JSON: says by which version of the schema."""
 
@@ -631,6 +730,17 @@ class Run(Line):
     """How fit the host was found to be, before the first case."""
     reference: str | None = None
     """The reference configuration that was asked for, with `--as`."""
+    source: str | None = None
+    """None: measured here. Else the format of the files that it was imported from, e.g. `pytorch-csv`."""
+    dated: bool = True
+    """False: nothing says when it was measured; `started_at` is when its file was written."""
+    trigger: str | None = None
+    """What started it: `manual`, `nightly`, `pull_request`, or another short word."""
+    branch: str | None = None
+    """This and the next two are of the code under test."""
+    commit: str | None = None
+    fork_point: str | None = None
+    """The commit of the main branch that a branch began at."""
 
 
 class Start(Line):
@@ -657,6 +767,43 @@ class Record(Findings, Line):
     """Of the worker, where it died without an answer; negative: the signal."""
     derived: Derived
     log: Log = Log()
+    stated: Stated | None = None
+    """None: measured here."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """The figures of this case, whoever found them."""
+        derived, stated = self.derived, self.stated
+        if stated is None:
+            return Numbers(
+                speedup=derived.speedup,
+                eager_s=derived.eager_s and derived.eager_s.value,
+                compiled_s=derived.compiled_s and derived.compiled_s.value,
+                compile_wall_s=self.compile and self.compile.wall_s,
+                compile_cpu_s=self.compile and self.compile.cpu_s,
+                graphs=self.compile and self.compile.graphs,
+                graph_breaks=self.compile and self.compile.graph_breaks,
+                operators=self.compile and self.compile.operators,
+                recompiles=self.compile and self.compile.recompiles,
+                break_even_steps=derived.break_even_steps,
+                eager_peak_bytes=self.memory and self.memory.eager_peak_bytes,
+                compiled_peak_bytes=self.memory and self.memory.compiled_peak_bytes,
+                memory_ratio=derived.memory_ratio,
+            )
+        return Numbers(
+            speedup=derived.speedup,
+            eager_s=stated.eager_s,
+            compiled_s=stated.compiled_s,
+            compile_wall_s=stated.compile_wall_s,
+            graphs=stated.graphs,
+            graph_breaks=stated.graph_breaks,
+            operators=stated.operators,
+            recompiles=stated.recompiles,
+            break_even_steps=derived.break_even_steps,
+            eager_peak_bytes=stated.eager_peak_bytes if stated.memory_comparable else None,
+            compiled_peak_bytes=stated.compiled_peak_bytes if stated.memory_comparable else None,
+            memory_ratio=derived.memory_ratio,
+        )
 
 
 class EndReason(StrEnum):
@@ -687,3 +834,8 @@ def new_run_id() -> str:
 def record_id(run_id: str, case_id: str, attempt: int) -> str:
     """Return the id of a record: derived, so that sending it twice is harmless."""
     return str(uuid.uuid5(_NAMESPACE, f"{run_id}/{case_id}/{attempt}"))
+
+
+def content_id(text: str) -> str:
+    """Return the id of a run that others measured: derived, so that importing the same facts twice is harmless."""
+    return str(uuid.uuid5(_NAMESPACE, text))

@@ -41,22 +41,22 @@ def verdict(record: Record) -> str:
     """Return what is to be said of a result: the speedup and its parts, or the outcome and its cause."""
     if record.outcome != Outcome.PASS:
         return f"{record.outcome}   {cause(record)}".rstrip()
-    derived = record.derived
+    derived, numbers = record.derived, record.numbers
     words = []
-    if derived.speedup:
-        words.append(speedup(derived.speedup))
-    if derived.eager_s and derived.compiled_s:
-        words.append(times(derived.eager_s.value, derived.compiled_s.value))
+    if numbers.speedup:
+        words.append(speedup(numbers.speedup))
+    if numbers.eager_s is not None and numbers.compiled_s is not None:
+        words.append(times(numbers.eager_s, numbers.compiled_s))
     if record.observed.eager_step_s is not None:
         words.append(f"ran eager alone   {seconds(record.observed.eager_step_s)} a step")
     if record.observed.peak_bytes is not None:
         words.append(f"peak {record.observed.peak_bytes / 2**30:.2f} GiB")
     if not words:
         words.append("pass")
-    if record.compile:
-        words.append(f"compile {record.compile.wall_s:.1f} s")
-        if record.compile.graph_breaks:
-            words.append(f"{record.compile.graph_breaks} graph breaks")
+    if numbers.compile_wall_s is not None:
+        words.append(f"compile {numbers.compile_wall_s:.1f} s")
+    if numbers.graph_breaks:
+        words.append(f"{numbers.graph_breaks} graph breaks")
     if derived.flags:
         words.append(f"({', '.join(derived.flags)})")
     return "   ".join(words)
@@ -115,7 +115,9 @@ def printable(text: str) -> str:
 
 
 def speedup(estimate: Estimate) -> str:
-    return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
+    """Return `1.42x [1.38, 1.47]`; without an interval `1.42x`."""
+    interval = " [{:.2f}, {:.2f}]".format(*estimate.bounds) if estimate.bounds else ""
+    return f"{estimate.value:.2f}x{interval}"
 
 
 def times(eager_s: float, compiled_s: float) -> str:
@@ -163,7 +165,8 @@ def summary_lines(
         mean = speedup(summary.speedup) if summary.speedup else "none"
         of = f" ({summary.no_speedup})"
         if summary.speedup:
-            of = f" of {summary.speedup.n} model{'s' * (summary.speedup.n != 1)}, within one launch"
+            found = "within one launch" if summary.speedup.bounds else "as others state them"
+            of = f" of {summary.speedup.n} model{'s' * (summary.speedup.n != 1)}, {found}"
         lines.append(f"  geometric mean, {summary.rule}: {mean}{of}")
         if summary.left_out and summary.speedup:
             lines.append(f"  left out: {_named(f'{left.model} ({left.why})' for left in summary.left_out)}")

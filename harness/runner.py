@@ -44,7 +44,7 @@ _EAGER_STAGES = (Stage.LOAD, Stage.EAGER, Stage.REFERENCE, Stage.EAGER_TWICE)
 
 def modules(plan: Sequence[Planned]) -> list[str]:
     """Return the suites' modules that a plan needs; a person's own files are not imported beforehand."""
-    return sorted({planned.module for planned in plan if planned.module != "suites.user"})
+    return sorted({planned.orders.module for planned in plan} - {"suites.user"})
 
 
 def needs_inductor(plan: Sequence[Planned]) -> bool:
@@ -135,7 +135,7 @@ def _one(
         ending = workers.attend(
             target,
             assignment.model_dump_json(),
-            timeout_s=planned.timeout_s,
+            timeout_s=planned.orders.timeout_s,
             stop=stop,
             at_stage=at_stage,
             tick=tick,
@@ -156,7 +156,7 @@ def _death(ending: Ending, planned: Planned) -> Findings:
     side = Side.EAGER if stage in _EAGER_STAGES else Side.COMPILED if stage in _COMPILED_STAGES else None
     code = ending.exit_code
     if ending.timed_out:
-        outcome, text = Outcome.TIMEOUT, f"no answer within {planned.timeout_s:g} s, in stage {stage}"
+        outcome, text = Outcome.TIMEOUT, f"no answer within {planned.orders.timeout_s:g} s, in stage {stage}"
     elif code == -signal.SIGKILL and ending.out_of_memory_kills:
         outcome, text = Outcome.OOM, f"killed by the kernel for want of memory, in stage {stage}"
     elif code is not None and code < 0:

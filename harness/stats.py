@@ -35,6 +35,8 @@ CORRELATED = 0.2
 ORDER_STATISTICS = "median, order statistics"
 BLOCK_MEDIANS = "median, order statistics of medians of four"
 GEOMETRIC_MEAN = "geometric mean, independent errors"
+PLAIN_MEAN = "geometric mean, no intervals"
+STATED = "stated by others"
 CLUSTER_BOOTSTRAP = "geometric mean, cluster bootstrap"
 WILSON = "share, Wilson"
 
@@ -44,13 +46,21 @@ _Z95 = 1.959963984540054
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval, the number of samples behind it and the name of the method."""
+    """A value with its 95 % interval, the number of samples behind it and the name of the method.
+
+    Interval and number are None where others state the value and nothing more.
+    """
 
     value: float
-    low: float
-    high: float
-    n: int
+    low: float | None
+    high: float | None
+    n: int | None
     method: str
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Lower and upper end of the interval; None without one."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,9 @@ def speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> Estimate |
     if trouble:
         return NoEstimate(trouble)
     logs = _median(ratios)
-    return replace(logs, value=math.exp(logs.value), low=math.exp(logs.low), high=math.exp(logs.high))
+    assert logs.bounds is not None, "a median of samples has an interval"
+    low, high = map(math.exp, logs.bounds)
+    return replace(logs, value=math.exp(logs.value), low=low, high=high)
 
 
 def median(samples: Sequence[float]) -> Estimate | NoEstimate:
@@ -107,8 +119,15 @@ def log_ratios(eager_s: Sequence[float], compiled_s: Sequence[float]) -> Floats:
 
 
 def half_width(estimate: Estimate) -> float:
-    """Return half the width of the interval as a share of the value: 0.01 is +-1 %."""
-    return (estimate.high - estimate.low) / (2.0 * estimate.value)
+    """Return half the width of the interval as a share of the value: 0.01 is +-1 %.
+
+    Raises:
+        ValueError: there is no interval.
+    """
+    if estimate.bounds is None:
+        raise ValueError(f"{estimate.method}: there is no interval")
+    low, high = estimate.bounds
+    return (high - low) / (2.0 * estimate.value)
 
 
 def break_even(compile_s: float, eager_s: float, compiled_s: float) -> float | None:
@@ -297,16 +316,18 @@ def geometric_mean(estimates: Sequence[Estimate]) -> Estimate | NoEstimate:
 
     The errors of the models are independent, so that their half-widths add in squares, in logarithms and for each
     end by itself (inverting all values then mirrors the interval). It answers "did these models move?"; what other
-    models should expect is told by `cluster_interval`.
+    models should expect is told by `cluster_interval`. Where one value has no interval, the mean has none.
     """
     if not estimates:
         return NoEstimate("no model has an estimate")
-    numbers = np.array([(e.low, e.value, e.high) for e in estimates], dtype=np.float64)
+    n = len(estimates)
+    numbers = np.array([(e.value, *(e.bounds or (e.value, e.value))) for e in estimates], dtype=np.float64)
     if not (np.isfinite(numbers) & (numbers > 0)).all():
         return NoEstimate("a value or an end of its interval is not positive and finite")
-    low, value, high = np.log(numbers).T
-    n = len(estimates)
+    value, low, high = np.log(numbers).T
     mean = float(value.mean())
+    if any(estimate.bounds is None for estimate in estimates):
+        return Estimate(math.exp(mean), None, None, n, PLAIN_MEAN)
     down = math.sqrt(float(((value - low) ** 2).sum())) / n
     up = math.sqrt(float(((high - value) ** 2).sum())) / n
     return Estimate(math.exp(mean), math.exp(mean - down), math.exp(mean + up), n, GEOMETRIC_MEAN)

@@ -32,13 +32,18 @@ class Answer(BaseModel):
 
 
 class Estimate(Answer):
-    """A number with its 95 % interval, the count behind it and the method."""
+    """A number with its 95 % interval, the count behind it and the method; others' figures come without an interval."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int | None = None
     method: str | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Lower and upper end of the interval; None without one."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 class PassRate(Answer):
@@ -178,6 +183,7 @@ class Status(StrEnum):
     CRASH = "crash"
     SKIPPED = "skipped"
     MISSING = "missing"
+    UNKNOWN = "unknown"
     WAITING = "waiting"
     RUNNING = "running"
 
@@ -194,7 +200,7 @@ class Result(Answer):
     mode: str
     precision: str
     batch_size: int | None
-    tolerance: float
+    tolerance: float | None
     status: Status
     text: str | None = None
     """Why it is no plain pass."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suites.spec import Attention, Mode, ModelSpec, Precision, SuiteSpec
+from suites.spec import MODES, PRECISIONS, Attention, Mode, ModelSpec, Precision, SuiteSpec
 
 if TYPE_CHECKING:
     from suites.workload import Workload
@@ -86,8 +86,8 @@ def suite(checkout: Path | str, device: str = "cpu") -> SuiteSpec:
         about=f"Models of the TorchBench checkout in {root}",
         module="suites.checkout",
         tolerance={
-            **dict.fromkeys((mode.value for mode in Mode), 1e-4),
-            **dict.fromkeys((each.value for each in Precision if each != Precision.FP32), 1e-3),
+            **dict.fromkeys((mode.value for mode in MODES), 1e-4),
+            **dict.fromkeys((each.value for each in PRECISIONS if each != Precision.FP32), 1e-3),
         },
         models=tuple(
             ModelSpec(name=name, build=str(found[name]), arguments={"device": device}) for name in sorted(found)

@@ -9,25 +9,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
 
 
 class Mode(StrEnum):
-    """What one step does: a forward pass, or forward, loss and backward."""
+    """What one step does: a forward pass, or forward, loss and backward. `MODES` are those that can be asked for."""
 
     INFERENCE = "inference"
     TRAINING = "training"
+    UNKNOWN = "unknown"
+    """A file from elsewhere does not say."""
 
 
 class Precision(StrEnum):
-    """In which number format a step runs: AMP is autocast around an FP32 module, the others cast it."""
+    """In which number format a step runs: AMP is autocast around an FP32 module, the others cast it. `PRECISIONS` are
+    those that can be asked for."""
 
     FP32 = "fp32"
     AMP = "amp"
     BF16 = "bf16"
     FP16 = "fp16"
+    UNKNOWN = "unknown"
+    """A file from elsewhere does not say."""
+
+
+MODES = tuple(mode for mode in Mode if mode != Mode.UNKNOWN)
+PRECISIONS = tuple(precision for precision in Precision if precision != Precision.UNKNOWN)
+
+T = TypeVar("T", Mode, Precision)
+
+
+def _asked(word: T) -> T:
+    if word in (Mode.UNKNOWN, Precision.UNKNOWN):
+        raise ValueError(f'"{word}" is what a file from elsewhere may be, and cannot be asked for')
+    return word
+
+
+AskedMode = Annotated[Mode, AfterValidator(_asked)]
+AskedPrecision = Annotated[Precision, AfterValidator(_asked)]
 
 
 class Attention(StrEnum):
@@ -59,8 +80,8 @@ class Skip(Frozen):
     """The last day on which it holds: a model is not forgotten for ever."""
     device: str | None = None
     """Name of a profile, or a kind of device."""
-    mode: Mode | None = None
-    precision: Precision | None = None
+    mode: AskedMode | None = None
+    precision: AskedPrecision | None = None
 
     @field_validator("until", mode="before")
     @classmethod
@@ -99,11 +120,11 @@ class ModelSpec(Frozen):
     """The name that builds the same network today, where it differs from `name`."""
     family: str | None = None
     parameters: PositiveInt | None = None
-    batch: Mapping[Mode, PositiveInt] = Field(default_factory=dict)
+    batch: Mapping[AskedMode, PositiveInt] = Field(default_factory=dict)
     accuracy_batch: PositiveInt | None = None
     input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
     eval_input_size: tuple[PositiveInt, ...] | None = Field(default=None, min_length=1)
-    length: Mapping[Mode, PositiveInt] = Field(default_factory=dict)
+    length: Mapping[AskedMode, PositiveInt] = Field(default_factory=dict)
     """Tokens, frames or samples of one sequence."""
     arguments: Mapping[str, Any] = Field(default_factory=dict)
     """Of the constructor or configuration, in place of its defaults."""
@@ -142,14 +163,14 @@ class ModelSpec(Frozen):
             "parameters": None,
             "case_s": None,
             "accuracy_batch": None,
-            "batch": dict.fromkeys(Mode, small.batch),
+            "batch": dict.fromkeys(MODES, small.batch),
             "arguments": {**self.arguments, **small.arguments},
             "tolerance": {**self.tolerance, **small.tolerance},
         }
         if small.input_size is not None:
             changed |= {"input_size": small.input_size, "eval_input_size": small.input_size}
         if small.length is not None:
-            changed["length"] = dict.fromkeys(Mode, small.length)
+            changed["length"] = dict.fromkeys(MODES, small.length)
         if small.repeats is not None:
             changed["repeats"] = small.repeats
         return self.model_copy(update=changed)
@@ -159,7 +180,7 @@ class Tier(Frozen):
     """A named part of a suite: which models, in which modes, and which of them in reduced precision."""
 
     models: tuple[str, ...]
-    modes: tuple[Mode, ...] = ()
+    modes: tuple[AskedMode, ...] = ()
     reduced_precision: tuple[str, ...] | None = None
     """Models that run in amp, bf16 and fp16 as well; None: all of them."""
 

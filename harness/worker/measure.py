@@ -237,7 +237,9 @@ class _Measurement:
             if checking:
                 self.judge(first, steady, reference, noise, batch_size)
             else:
-                notes.add(accuracy=Accuracy(reference=Reference.NONE, tolerance=self.planned.tolerance, leaves=0))
+                notes.add(
+                    accuracy=Accuracy(reference=Reference.NONE, tolerance=self.planned.orders.tolerance, leaves=0)
+                )
         del reference, first, steady
         if not timed:
             return
@@ -253,7 +255,7 @@ class _Measurement:
 
     def load(self, batch_size: int | None) -> Prepared:
         torch.set_num_threads(self.profile.threads or physical_cores())
-        build = builder(self.planned.module)
+        build = builder(self.planned.orders.module)
         workload = build(self.planned.spec, self.case.mode, batch_size, self.seed, self.case.attention)
         # After the build: a model's file may set the framework's switches as it likes.
         set_global_state(self.case, self.seed)
@@ -272,12 +274,12 @@ class _Measurement:
 
     def run_eager_again(self, prepared: Prepared, eager: Step, state: State, first: Leaves) -> Noise:
         second = collect(prepared, eager, state, self.seed)
-        noise = eager_noise(first, second, self.planned.tolerance, self.case.precision)
+        noise = eager_noise(first, second, self.planned.orders.tolerance, self.case.precision)
         if noise.differing:
             leaf = noise.differing[0]
             text = f"two eager runs differ in {leaf.name}" + (f": {leaf.detail}" if leaf.detail else "")
             raise self.notes.end(Outcome.EAGER_TWO_RUNS_DIFFER, Stage.EAGER_TWICE, text, Side.EAGER)
-        felt = sensitivity(prepared, state, first, self.planned.tolerance, self.seed)
+        felt = sensitivity(prepared, state, first, self.planned.orders.tolerance, self.seed)
         deaf = felt is not None and felt < INSENSITIVE_BELOW
         self.notes.observe(self.notes.observed.model_copy(update={"sensitivity": felt, "insensitive": deaf}))
         return noise
@@ -295,7 +297,7 @@ class _Measurement:
             eager,
             compiled,
             None if isinstance(reference, NoReference) else reference,
-            tolerance=self.planned.tolerance,
+            tolerance=self.planned.orders.tolerance,
             noise=noise,
             precision=self.case.precision,
             reference_why=why,

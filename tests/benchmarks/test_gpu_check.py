@@ -15,7 +15,7 @@ from benchmarks import gpu_check
 from harness import config
 from harness.journal import read, replay
 from harness.record import Outcome, Record, Run
-from suites.spec import Mode, Precision
+from suites.spec import MODES, Precision
 from tests.fakes import NVML, Driver
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def test_whole_path(check: Check) -> None:
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert {Outcome.PASS} == {record.outcome for record in records}
-    assert {(mode, precision) for mode in Mode for precision in (Precision.FP32, Precision.AMP)} == {
+    assert {(mode, precision) for mode in MODES for precision in (Precision.FP32, Precision.AMP)} == {
         (record.case.mode, record.case.precision) for record in records
     }
     assert {True, False} == {record.case.tf32 for record in records}

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from dashboards import figures, theme
-from harness.record import Outcome
+from harness import stats
+from harness.record import Derived, Outcome
 from server.queries import Queries
 from server.schemas import Estimate
 from tests.server import factory
@@ -41,6 +42,17 @@ def test_speedups_have_their_intervals(drawn):
     assert (1.5,) == points.x
     assert 1.5 * 1.015 == pytest.approx(1.5 + points.error_x.array[0])
     assert 1.5 * 0.985 == pytest.approx(1.5 - points.error_x.arrayminus[0])
+
+
+def test_stated_speedups_have_no_whiskers(drawn):
+    """Figures of others are points without whiskers, and so is their mean: no interval is made up."""
+    derived = Derived(valid=True, speedup=stats.Estimate(1.5, None, None, None, stats.STATED))
+    figure = drawn(factory.make_record(factory.make_case(), derived=derived))
+
+    (points,) = marks(figure).values()
+    assert ((1.5,), (None,), (None,)) == (points.x, tuple(points.error_x.array), tuple(points.error_x.arrayminus))
+    assert "n = " not in points.customdata[0][0]
+    assert not [shape for shape in figure.layout.shapes if shape.type == "rect"]
 
 
 def test_axis_is_logarithmic_with_one_in_its_middle(drawn):

@@ -48,6 +48,13 @@ def test_grey_means_cannot_tell():
     assert 5 == marks.step(result(1.6, half=0.5))
 
 
+def test_stated_has_the_step_of_its_value():
+    """A figure that others state without an interval is coloured by its value."""
+    stated = result(1.3).model_copy(update={"speedup": Estimate(value=1.3, low=None, high=None)})
+
+    assert 8 == marks.step(stated)
+
+
 def test_invalid_has_no_colour():
     """Times that are not valid, and absent ones, have no colour."""
     assert marks.step(result(1.6, valid=False)) is None

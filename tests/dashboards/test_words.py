@@ -31,6 +31,13 @@ def test_verdict_before_rounding(low, high, verdict):
     assert verdict == words.verdict(Estimate(value=(low + high) / 2, low=low, high=high))
 
 
+def test_stated_without_interval():
+    """A figure that others state gets no interval of ours: the value speaks alone."""
+    stated = Estimate(value=1.436, low=None, high=None)
+
+    assert ("1.44×", "faster") == (words.interval(stated), words.verdict(stated))
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(None, "–"), (0.0123, "12.3"), (0.00123, "1.23"), (0.000012, "0.012"), (0.1234, "123"), (4.567, "4\u202f567")],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.budget import DEFAULT_S, Fitted, Past, Source, default_s, fit
 from harness.errors import UsageError
 from harness.record import Case, Outcome, Planned
-from suites.spec import Mode, ModelSpec, Precision, Preset
+from suites.spec import MODES, Mode, ModelSpec, Precision, Preset
 from tests.server.factory import make_case
 
 LEFT_OUT = "left out: does not fit into --limit-seconds 100"
@@ -152,7 +152,7 @@ def test_of_its_entry() -> None:
 
 @pytest.mark.parametrize("preset", Preset)
 @pytest.mark.parametrize("backend", ["inductor", "aot_eager", "none"])
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", MODES)
 def test_of_nothing(preset: Preset, backend: str, mode: Mode) -> None:
     """Where nothing is known a default is said to be one: that of the preset, the backend and the mode."""
     one = planned("a/x", preset=preset, backend=backend, mode=mode)
@@ -162,7 +162,7 @@ def test_of_nothing(preset: Preset, backend: str, mode: Mode) -> None:
 
 def test_defaults_are_in_order() -> None:
     """Small is shorter than full, eager alone shorter than compiled, and training no shorter than inference."""
-    for mode in Mode:
+    for mode in MODES:
         full, small = (
             [DEFAULT_S[preset, kind][mode] for kind in ("none", "compiled by others", "inductor")] for preset in Preset
         )

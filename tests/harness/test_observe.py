@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.worker.observe import emulated_formats, is_emulated, leading_dimension, look, observe
-from suites.spec import Mode, Precision
+from suites.spec import MODES, Mode, Precision
 from tests.harness.conftest import SEED
 
 
@@ -92,7 +92,7 @@ class Attends(nn.Module):
         ("softmax alone", None),
     ],
 )
-@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("mode", MODES)
 def test_attention_kernel_is_seen(bench_of, how, kernel, mode):
     """A fused kernel has its name; with dropout the CPU has none; a softmax between linears is no attention."""
     assert kernel == seen(bench_of(Attends(how), torch.randn(2, 2, 5, 16), mode=mode)).attention_kernel

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.plan import BOTH, Matrix, matches, parse_shard, plan, tolerance
 from harness.record import CompileScope, DeviceProfile, OptimizerKind
 from suites import user
-from suites.spec import Attention, Mode, ModelSpec, Precision, Preset, Skip, Small, SuiteSpec, Tier
+from suites.spec import PRECISIONS, Attention, Mode, ModelSpec, Precision, Preset, Skip, Small, SuiteSpec, Tier
 
 CPU = DeviceProfile(name="cpu", kind="cpu", batch_divisor=32, timeout_s=100.0)
 TODAY = date(2026, 12, 1)
@@ -446,7 +446,7 @@ def test_table(row, batch, check, tolerance, amp, timeout_s, skip, expired):
 
 def test_amp_format_is_the_devices():
     """Autocast's format comes from the profile, and stands only where there is autocast."""
-    cases = planned(profile=CPU.model_copy(update={"amp_dtype": "float16"}), precisions=tuple(Precision))
+    cases = planned(profile=CPU.model_copy(update={"amp_dtype": "float16"}), precisions=PRECISIONS)
 
     assert {("amp", "float16"), ("fp32", None), ("bf16", None), ("fp16", None)} == {
         (each.case.precision.value, each.case.amp_dtype) for each in cases
@@ -457,7 +457,7 @@ def test_tf32_belongs_to_fp32():
     """In a plan of several precisions TF32 stands in the FP32 cases alone."""
     profile = CPU.model_copy(update={"name": "gpu", "kind": "cuda", "tf32": True})
 
-    cases = [each.case for each in planned(profile=profile, tf32=True, precisions=tuple(Precision))]
+    cases = [each.case for each in planned(profile=profile, tf32=True, precisions=PRECISIONS)]
 
     assert {("fp32", True), ("amp", False), ("bf16", False), ("fp16", False)} == {(c.precision, c.tf32) for c in cases}
 

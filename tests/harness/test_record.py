@@ -8,8 +8,21 @@ import uuid
 import pytest
 from pydantic import ValidationError
 
-from harness.record import LINE, Case, Configuration, Mode, Precision, new_run_id, record_id
-from suites.spec import Attention, Preset
+from harness.record import (
+    LINE,
+    Case,
+    Configuration,
+    Derived,
+    Environment,
+    Mode,
+    Planned,
+    Precision,
+    Stated,
+    new_run_id,
+    record_id,
+)
+from harness.stats import STATED, Estimate
+from suites.spec import Attention, ModelSpec, Preset
 from tests.server.factory import make_case, make_environment, make_record, make_run
 
 
@@ -18,7 +31,7 @@ def test_case_id_is_its_content() -> None:
     case = make_case()
     assert case.id == make_case().id
     other = {
-        **dict.fromkeys(("suite", "model", "device", "backend", "compile_mode", "amp_dtype"), "other"),
+        **dict.fromkeys(("suite", "model", "device", "backend", "compile_mode", "amp_dtype", "variant"), "other"),
         **dict.fromkeys(("tf32", "dynamic", "deterministic"), True),
         "mode": Mode.TRAINING,
         "precision": Precision.BF16,
@@ -54,10 +67,58 @@ def test_later_fields_leave_ids_as_they_were() -> None:
     )
     eager = case.model_copy(update={"attention": Attention.EAGER})
     small = case.model_copy(update={"preset": Preset.SMALL})
-    assert len({case.id, eager.id, small.id}) == 3
-    assert len({each.configuration.id for each in (case, eager, small)}) == 3
+    foreign = case.model_copy(update={"variant": "with_cudagraphs"})
+    assert len({case.id, eager.id, small.id, foreign.id}) == 4
+    assert len({each.configuration.id for each in (case, eager, small, foreign)}) == 4
+    assert foreign.label == f"{case.label} with_cudagraphs"
     assert eager.label == f"{case.label} eager attention"
     assert small.label == f"small {case.label}"
+
+
+def test_numbers_of_what_was_measured() -> None:
+    """The figures of a measured case are those of its parts; memory of one that never ran is absent, not zero."""
+    record = make_record(make_case())
+    failed = make_record(make_case(), "fail_to_run").numbers
+
+    assert record.numbers.speedup == record.derived.speedup
+    assert (record.derived.eager_s.value, record.compile.wall_s) == (
+        record.numbers.eager_s,
+        record.numbers.compile_wall_s,
+    )
+    assert (record.memory.eager_peak_bytes, 0) == (record.numbers.eager_peak_bytes, record.numbers.graph_breaks)
+    assert (None, None, None) == (failed.speedup, failed.eager_peak_bytes, failed.compile_wall_s)
+
+
+@pytest.mark.parametrize("comparable", [True, False])
+def test_numbers_of_what_is_stated(comparable: bool) -> None:
+    """Stated figures are the figures of a case; peaks known to be wrong are left out, their ratio is not."""
+    derived = Derived(valid=True, speedup=Estimate(1.5, None, None, None, STATED), memory_ratio=1.25)
+    stated = Stated(
+        eager_s=0.3, compiled_s=0.2, compiler_s=9.0, eager_peak_bytes=500, graph_breaks=0, memory_comparable=comparable
+    )
+    numbers = make_record(make_case(), compile=None, memory=None, derived=derived, stated=stated).numbers
+
+    assert (1.5, None) == (numbers.speedup.value, numbers.speedup.bounds)
+    assert (0.3, 0.2, None, 0) == (numbers.eager_s, numbers.compiled_s, numbers.compile_wall_s, numbers.graph_breaks)
+    assert (1.25, 500 if comparable else None) == (numbers.memory_ratio, numbers.eager_peak_bytes)
+
+
+def test_measured_elsewhere() -> None:
+    """A plan of others says how a case ended there, and not how it is run here."""
+    case = make_case()
+    elsewhere = Planned(case=case, spec=ModelSpec(name=case.model))
+
+    with pytest.raises(ValueError, match="measured elsewhere"):
+        _ = elsewhere.orders
+    assert 600.0 == make_run([case]).plan[0].orders.timeout_s
+
+
+def test_environment_of_others() -> None:
+    """Nothing need be known of the machine that others measured on; what is known tells it from another."""
+    nothing = Environment()
+
+    assert (None, None) == (nothing.host, nothing.cores_usable)
+    assert nothing.hard != Environment(product="H100").hard
 
 
 def test_run_ids_sort_by_time() -> None:

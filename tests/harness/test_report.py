@@ -157,6 +157,7 @@ def test_comparison_is_among_the_last_words() -> None:
 def test_speedup_text() -> None:
     """A speedup is written with its interval."""
     assert report.speedup(Estimate(1.424, 1.38, 1.4699, 40, "m")) == "1.42x [1.38, 1.47]"
+    assert report.speedup(Estimate(1.424, None, None, None, "m")) == "1.42x"
 
 
 def test_summary_counts_the_reasons_of_skips() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from harness.stats import (
     CLUSTER_BOOTSTRAP,
     GEOMETRIC_MEAN,
     ORDER_STATISTICS,
+    PLAIN_MEAN,
+    STATED,
     Estimate,
     NoEstimate,
     Outliers,
@@ -495,3 +498,18 @@ def test_exactness(n: int) -> None:
         return sum(count < low or count >= high for count in below) / len(below)
 
     assert misses(low, high) <= 0.05 < misses(low + 1, high - 1)
+
+
+def test_mean_of_stated_figures() -> None:
+    """Where one of the values comes without an interval the geometric mean has none, and says so."""
+    stated = Estimate(2.0, None, None, None, STATED)
+    measured = Estimate(0.5, 0.4, 0.6, 30, ORDER_STATISTICS)
+
+    assert Estimate(pytest.approx(1.0), None, None, 2, PLAIN_MEAN) == geometric_mean([stated, measured])
+    assert isinstance(geometric_mean([stated, replace(stated, value=0.0)]), NoEstimate)
+
+
+def test_no_width_of_no_interval() -> None:
+    """A figure of others has no half width, not one of zero."""
+    with pytest.raises(ValueError, match="no interval"):
+        half_width(Estimate(2.0, None, None, None, STATED))

@@ -17,7 +17,7 @@ from harness.worker.leaves import flatten
 from suites import huggingface, inputs
 from suites.huggingface import Task
 from suites.registry import LoadError
-from suites.spec import Attention, Mode, Precision, Preset
+from suites.spec import MODES, Attention, Mode, Precision, Preset
 from tests.suites.operators import Operators
 
 pytestmark = pytest.mark.usefixtures("no_network")
@@ -115,7 +115,7 @@ def test_entries_are_ordered():
 def test_inputs_are_as_listed(row):
     """Tokens and labels are those of the table, the same in both modes; a decoder's tokens are the encoder's."""
     spec = SMALL[row["name"]]
-    training, inference = (huggingface.build(spec, mode, 3, seed=7) for mode in Mode)
+    training, inference = (huggingface.build(spec, mode, 3, seed=7) for mode in MODES)
     given, listed = training.kwargs, row["inputs"]
     tokens = given["input_ids"]
     length = spec.length[Mode.TRAINING]
@@ -169,7 +169,7 @@ def test_small_presets(spec):
     lower_dropouts(workload.module)
     logits = "output.start_logits" if spec.task == Task.ANSWERING else "output.logits"
 
-    for mode in Mode:
+    for mode in MODES:
         (one, largest), (two, _) = outputs(workload, mode), outputs(workload, mode, other)
         apart = (one[logits] - two[logits]).square().mean().sqrt() / one[logits].square().mean().sqrt()
 

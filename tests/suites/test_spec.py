@@ -72,3 +72,18 @@ def test_tiers():
     suite = SuiteSpec(name="nets", about="", module="nets", tolerance={}, tiers={"quick": quick}, models=models)
 
     assert {"quick": quick, "full": Tier(models=("net", "other"))} == suite.every_tier
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"batch": {"unknown": 4}},
+        {"length": {"unknown": 4}},
+        {"skip": [{"why": "slow", "mode": "unknown"}]},
+        {"skip": [{"why": "slow", "precision": "unknown"}]},
+    ],
+)
+def test_unknown_cannot_be_asked_for(entry) -> None:
+    """What a file from elsewhere may leave open, a suite may not ask for."""
+    with pytest.raises(ValidationError, match="cannot be asked for"):
+        ModelSpec.model_validate({"name": "net", **entry})

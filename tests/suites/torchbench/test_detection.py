@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness import config
-from suites.spec import Mode, Preset
+from suites.spec import MODES, Mode, Preset
 from suites.torchbench import build
 from suites.torchbench.detection import OBJECTS
 from tests.suites import parity
@@ -61,7 +61,7 @@ def test_detections_are_steady(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_are_the_same_in_both_modes(name):
     """Weights, frozen statistics and anchors do not depend on the mode."""
-    inference, training = (workload(name, mode).module.state_dict() for mode in Mode)
+    inference, training = (workload(name, mode).module.state_dict() for mode in MODES)
 
     assert all(torch.equal(value, training[key]) for key, value in inference.items())
 

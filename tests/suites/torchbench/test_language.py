@@ -9,7 +9,7 @@ from harness import config
 from harness.worker.dropout import lower_dropouts
 from suites import inputs
 from suites.registry import LoadError
-from suites.spec import Attention, Mode, Preset
+from suites.spec import MODES, Attention, Mode, Preset
 from suites.torchbench import build
 from suites.torchbench.language import END, FIRST_PIECE, PADDING, START, UNKNOWN, WordPieces
 from tests.suites import parity
@@ -47,7 +47,7 @@ def test_small_presets(spec):
     assert all(torch.equal(value, state[name]) for name, value in one.module.state_dict().items())
 
     lower_dropouts(one.module)
-    for mode in Mode:
+    for mode in MODES:
         one.module.train(mode == Mode.TRAINING)
         with torch.no_grad(), inputs.seeded(7):
             first, second = (scores(one.module(*each.args, **each.kwargs)) for each in (one, other))

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?= --suite timm --fp32 --amp --tier quick
 PYTEST_ARGS ?=
 
-.PHONY: bench test lint types contracts tests browser format results models aarch64 clean
+.PHONY: bench test lint types contracts tests browser postgres format results models aarch64 clean
 
 # The dashboard is up before the first model runs; Ctrl-C finishes the model in hand.
 bench: $(VENV)/.run
@@ -24,11 +24,14 @@ types: $(VENV)/.dev
 contracts: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-tests: $(VENV)/.dev browser
+tests: $(VENV)/.dev browser postgres
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 browser: $(VENV)/.dev
 	$(BIN)/python tests/browser/provide.py
+
+postgres: $(VENV)/.dev
+	$(BIN)/python -m tests.postgres
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

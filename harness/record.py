@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, TypeAdapter
 
+from harness import stats
 from harness.stats import Estimate
 from suites.spec import Attention, Frozen, Mode, ModelSpec, Precision, Preset
 
@@ -689,9 +690,9 @@ class Numbers(Frozen):
     """The figures that columns and summaries show of a record: one place for measured and for stated ones."""
 
     speedup: Estimate | None = None
-    """Without an interval where others state it."""
-    eager_s: float | None = None
-    compiled_s: float | None = None
+    eager_s: Estimate | None = None
+    compiled_s: Estimate | None = None
+    """These three have no interval where others state them."""
     compile_wall_s: float | None = None
     compile_cpu_s: float | None = None
     graphs: int | None = None
@@ -777,8 +778,8 @@ class Record(Findings, Line):
         if stated is None:
             return Numbers(
                 speedup=derived.speedup,
-                eager_s=derived.eager_s and derived.eager_s.value,
-                compiled_s=derived.compiled_s and derived.compiled_s.value,
+                eager_s=derived.eager_s,
+                compiled_s=derived.compiled_s,
                 compile_wall_s=self.compile and self.compile.wall_s,
                 compile_cpu_s=self.compile and self.compile.cpu_s,
                 graphs=self.compile and self.compile.graphs,
@@ -792,8 +793,8 @@ class Record(Findings, Line):
             )
         return Numbers(
             speedup=derived.speedup,
-            eager_s=stated.eager_s,
-            compiled_s=stated.compiled_s,
+            eager_s=_stated(stated.eager_s),
+            compiled_s=_stated(stated.compiled_s),
             compile_wall_s=stated.compile_wall_s,
             graphs=stated.graphs,
             graph_breaks=stated.graph_breaks,
@@ -804,6 +805,10 @@ class Record(Findings, Line):
             compiled_peak_bytes=stated.compiled_peak_bytes if stated.memory_comparable else None,
             memory_ratio=derived.memory_ratio,
         )
+
+
+def _stated(value: float | None) -> Estimate | None:
+    return None if value is None else Estimate(value, None, None, None, stats.STATED)
 
 
 class EndReason(StrEnum):

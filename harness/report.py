@@ -46,7 +46,7 @@ def verdict(record: Record) -> str:
     if numbers.speedup:
         words.append(speedup(numbers.speedup))
     if numbers.eager_s is not None and numbers.compiled_s is not None:
-        words.append(times(numbers.eager_s, numbers.compiled_s))
+        words.append(times(numbers.eager_s.value, numbers.compiled_s.value))
     if record.observed.eager_step_s is not None:
         words.append(f"ran eager alone   {seconds(record.observed.eager_step_s)} a step")
     if record.observed.peak_bytes is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
@@ -51,27 +52,67 @@ class Summary(Line):
     """Median of eager peak / compiled peak."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one planned case stands: all that a summary needs of it."""
+
+    model: str
+    outcome: Outcome
+    why: str | None = None
+    """Why it is not in the geometric mean, where its outcome does not say it."""
+    speedup: Estimate | None = None
+    """Only where it is valid."""
+    unchecked: bool = False
+    """Ended as pass, but was held against nothing."""
+    emulated: bool = False
+    compile_wall_s: float | None = None
+    memory_ratio: float | None = None
+
+
+def standing(planned: Planned, record: Record | None) -> Standing:
+    """Return how a planned case stands, with its newest record or without one."""
+    if record is None:
+        outcome = Outcome.SKIPPED if planned.skip else Outcome.MISSING
+        return Standing(planned.case.model, outcome, planned.skip)
+    derived, found, passed = record.derived, record.numbers, record.outcome == Outcome.PASS
+    return Standing(
+        model=planned.case.model,
+        outcome=record.outcome,
+        why=why_left_out(record.outcome, record.text, derived.invalid_why, derived.no_estimate),
+        speedup=found.speedup if derived.valid else None,
+        unchecked=passed and Flag.NO_REFERENCE in derived.flags,
+        emulated=record.observed.emulated,
+        compile_wall_s=found.compile_wall_s,
+        memory_ratio=found.memory_ratio,
+    )
+
+
+def why_left_out(outcome: Outcome, text: str | None, invalid_why: str | None, no_estimate: str | None) -> str | None:
+    """Return why a case is not in the geometric mean; None where its outcome says enough."""
+    if outcome == Outcome.PASS:
+        return invalid_why or no_estimate
+    return text if outcome == Outcome.SKIPPED else None
+
+
 def summarise(plan: Sequence[Planned], records: Mapping[str, Record]) -> list[Summary]:
     """Return a summary per suite and configuration, in the order of the plan. `records` is keyed by case id."""
     groups: dict[tuple[str, Configuration], list[Planned]] = {}
     for planned in plan:
         groups.setdefault((planned.case.suite, planned.case.configuration), []).append(planned)
     return [
-        _summary(suite, configuration, [(p, records.get(p.case.id)) for p in group])
+        count(suite, configuration, [standing(planned, records.get(planned.case.id)) for planned in group])
         for (suite, configuration), group in groups.items()
     ]
 
 
-def _summary(suite: str, configuration: Configuration, cases: Sequence[tuple[Planned, Record | None]]) -> Summary:
-    outcomes = Counter(_outcome(planned, record) for planned, record in cases)
-    judged = len(cases) - outcomes[Outcome.SKIPPED]
-    records = [record for _, record in cases if record]
-    emulated = sum(1 for record in records if record.observed.emulated)
-    unchecked = sum(1 for r in records if r.outcome == Outcome.PASS and Flag.NO_REFERENCE in r.derived.flags)
+def count(suite: str, configuration: Configuration, cases: Sequence[Standing]) -> Summary:
+    """Return the summary of one suite in one configuration, its cases in the order of the plan."""
+    outcomes = Counter(case.outcome for case in cases)
+    unchecked = sum(case.unchecked for case in cases)
+    emulated = sum(case.emulated for case in cases)
     passed = outcomes[Outcome.PASS] - unchecked
-    speedups = [r.derived.speedup for r in records if r.derived.valid and r.derived.speedup]
-    mean = geometric_mean(speedups)
-    rate = wilson(passed, judged)
+    mean = geometric_mean([case.speedup for case in cases if case.speedup])
+    rate = wilson(passed, len(cases) - outcomes[Outcome.SKIPPED])
     return Summary(
         suite=suite,
         configuration=configuration,
@@ -83,16 +124,10 @@ def _summary(suite: str, configuration: Configuration, cases: Sequence[tuple[Pla
         speedup=mean if isinstance(mean, Estimate) else None,
         no_speedup=_no_speedup(mean, emulated),
         emulated=emulated,
-        left_out=tuple(_left_out(cases)),
-        compile_wall_s=_median(r.compile.wall_s for r in records if r.compile),
-        memory_ratio=_median(r.derived.memory_ratio for r in records if r.derived.memory_ratio is not None),
+        left_out=tuple(_left_out(case) for case in cases if not case.speedup),
+        compile_wall_s=_median(case.compile_wall_s for case in cases),
+        memory_ratio=_median(case.memory_ratio for case in cases),
     )
-
-
-def _outcome(planned: Planned, record: Record | None) -> Outcome:
-    if record is not None:
-        return record.outcome
-    return Outcome.SKIPPED if planned.skip else Outcome.MISSING
 
 
 def _no_speedup(mean: Estimate | NoEstimate, emulated: int) -> str | None:
@@ -101,15 +136,10 @@ def _no_speedup(mean: Estimate | NoEstimate, emulated: int) -> str | None:
     return f"{emulated} emulated" if emulated else mean.reason
 
 
-def _left_out(cases: Sequence[tuple[Planned, Record | None]]) -> Iterable[LeftOut]:
-    for planned, record in cases:
-        if record is None:
-            yield LeftOut(model=planned.case.model, why=planned.skip or Outcome.MISSING.value)
-        elif not (record.derived.valid and record.derived.speedup):
-            why = record.outcome.value
-            if record.outcome == Outcome.PASS:
-                why = record.derived.invalid_why or record.derived.no_estimate or "no speedup"
-            yield LeftOut(model=planned.case.model, why=why)
+def _left_out(case: Standing) -> LeftOut:
+    return LeftOut(
+        model=case.model, why=case.why or ("no speedup" if case.outcome == Outcome.PASS else case.outcome.value)
+    )
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -6,6 +6,7 @@ store keeps already.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -19,7 +20,19 @@ from harness import beside, record
 from harness.errors import BenchError
 from server import answers, db, rows, schemas
 from server.schemas import RunState
-from server.tables import Case, Configuration, Environment, Planned, Progress, Result, Run, Samples, Summary
+from server.tables import (
+    Case,
+    Configuration,
+    Detail,
+    Entry,
+    Environment,
+    Planned,
+    Progress,
+    Result,
+    Run,
+    Samples,
+    Summary,
+)
 
 SILENCE = timedelta(minutes=5)
 """A run is lost when it gave no sign of life for this long beyond the time limit of its case in hand."""
@@ -62,9 +75,9 @@ class Queries:
         """Return runs, newest first."""
         with self._read() as connection:
             found = connection.execute(_runs().limit(limit).offset(offset)).all()
-            summaries = _summaries(connection, [run.id for run in found])
-            states = {run.id: self._state(connection, run) for run in found}
-        return [answers.run_answer(run, states[run.id], summaries.get(run.id, [])) for run in found]
+            summaries = _summaries(connection, [run.key for run in found])
+            states = {run.key: self._state(connection, run) for run in found}
+        return [answers.run_answer(run, states[run.key], summaries.get(run.key, [])) for run in found]
 
     def run(self, name: str = LATEST) -> schemas.RunDetail:
         """Return a run by its id, a unique prefix of it, or `latest`.
@@ -75,11 +88,11 @@ class Queries:
         """
         with self._read() as connection:
             run = _find(connection, name)
-            summaries = _summaries(connection, [run.id]).get(run.id, [])
+            summaries = _summaries(connection, [run.key]).get(run.key, [])
             state = self._state(connection, run)
-            in_hand = connection.execute(_in_hand(run.id)).all() if state == RunState.RUNNING else []
-            results = [answers.result_answer(row, state) for row in connection.execute(_results(run.id))]
-            specs = {row.case_id: row.spec for row in connection.execute(_specs(run.id))}
+            in_hand = connection.execute(_in_hand(run.key)).all() if state == RunState.RUNNING else []
+            results = [answers.result_answer(row, state) for row in connection.execute(_results(run.key))]
+            specs = {row.case_id: row.spec for row in connection.execute(_specs(run.key))}
         answer = answers.run_answer(run, state, summaries)
         facts = answers.facts(run, answer.summaries, results, specs)
         return schemas.RunDetail(
@@ -103,10 +116,10 @@ class Queries:
         with self._read() as connection:
             run = _find(connection, name)
             state = self._state(connection, run)
-            running = set(connection.scalars(select(Progress.case_id).where(Progress.run_id == run.id)))
+            running = set(connection.scalars(select(Progress.case_key).where(Progress.run_key == run.key)))
             found = [
-                answers.result_answer(row, state, row.case_id in running)
-                for row in connection.execute(_results(run.id))
+                answers.result_answer(row, state, row.case_key in running)
+                for row in connection.execute(_results(run.key))
             ]
         return sorted_by(found, sort, descending)
 
@@ -139,9 +152,11 @@ class Queries:
         with self._read() as connection:
             run = _find(connection, run_id)
             state = self._state(connection, run)
-            results = connection.scalar(select(func.count()).select_from(Result).where(Result.run_id == run.id))
-            in_hand = select(Progress.case_id, Progress.attempt).where(Progress.run_id == run.id).order_by("case_id")
-            cases = [f"{case_id}.{attempt}" for case_id, attempt in connection.execute(in_hand)]
+            results = connection.scalar(select(func.count()).select_from(Result).where(Result.run_key == run.key))
+            in_hand = (
+                select(Progress.case_key, Progress.attempt).where(Progress.run_key == run.key).order_by("case_key")
+            )
+            cases = [f"{case_key}.{attempt}" for case_key, attempt in connection.execute(in_hand)]
         return "-".join([run.id, state, str(results), *cases]) + f"/{run.heartbeat_at.isoformat()}"
 
     def record(self, record_id: str) -> record.Record:
@@ -151,11 +166,13 @@ class Queries:
             NotFound: there is no such record.
         """
         with self._read() as connection:
-            whole = connection.scalar(select(Result.document).where(Result.id == record_id))
-            if whole is None:
+            found = connection.execute(_detail(record_id)).one_or_none() if _is_id(record_id) else None
+            if found is None:
                 raise NotFound(f"There is no record {record_id!r}. A run's results name theirs as record_id.")
-            samples = Session(connection).get(Samples, record_id)
-        return rows.record_of(whole, samples)
+            if found.document is None:
+                raise NotFound(f"Record {record_id} was pruned: its figures are kept, all else is gone.")
+            samples = Session(connection).get(Samples, found.key)
+        return rows.record_of(found.document, samples)
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -166,9 +183,11 @@ class Queries:
         if run.end_reason is not None:
             return RunState(run.end_reason)
         longest = connection.scalar(
-            select(func.max(Planned.timeout_s))
-            .join(Progress, (Progress.run_id == Planned.run_id) & (Progress.case_id == Planned.case_id))
-            .where(Planned.run_id == run.id)
+            select(func.max(Entry.timeout_s))
+            .select_from(Progress)
+            .join(Planned, (Progress.run_key == Planned.run_key) & (Progress.case_key == Planned.case_key))
+            .join(Entry, Entry.key == Planned.entry_key)
+            .where(Progress.run_key == run.key)
         )
         silent = self._clock() - run.heartbeat_at
         return RunState.RUNNING if silent <= SILENCE + timedelta(seconds=longest or 0) else RunState.LOST
@@ -208,9 +227,9 @@ def _durations(device: str, backend: str, measure: record.Measure) -> Select[Any
     """Oldest first."""
     return (
         select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
-        .join(Case, Case.id == Result.case_id)
+        .join(Case, Case.key == Result.case_key)
         .join(Configuration, Configuration.id == Case.configuration_id)
-        .join(Run, Run.id == Result.run_id)
+        .join(Run, Run.key == Result.run_key)
         .where(Configuration.device == device, Configuration.backend == backend)
         .where(Run.protocol["measure"].as_string() == measure.value)
         .where(Result.outcome != record.Outcome.SKIPPED.value)
@@ -232,58 +251,72 @@ def _find(connection: Connection, name: str) -> Any:
     raise NotFound("There is no run yet. Start one: bench run --suite toy")
 
 
-def _summaries(connection: Connection, run_ids: Sequence[str]) -> dict[str, list[Any]]:
-    first = (
-        select(Planned.run_id, Case.suite, Case.configuration_id, func.min(Planned.position).label("place"))
-        .join(Case, Case.id == Planned.case_id)
-        .where(Planned.run_id.in_(run_ids))
-        .group_by(Planned.run_id, Case.suite, Case.configuration_id)
-        .subquery()
-    )
-    same = (
-        (first.c.run_id == Summary.run_id)
-        & (first.c.suite == Summary.suite)
-        & (first.c.configuration_id == Summary.configuration_id)
-    )
-    found: dict[str, list[Any]] = {}
+def _summaries(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[Any]]:
+    """Return each run's summaries in the order of its plan."""
+    found: dict[int, list[Any]] = {}
     for row in connection.execute(
         select(Summary.__table__, Configuration.label, Configuration.document.label("configuration"))
         .join(Configuration, Configuration.id == Summary.configuration_id)
-        .join(first, same)
-        .order_by(first.c.place)
+        .where(Summary.run_key.in_(run_keys))
+        .order_by(Summary.run_key, Summary.position)
     ):
-        found.setdefault(row.run_id, []).append(row)
+        found.setdefault(row.run_key, []).append(row)
     return found
 
 
-def _in_hand(run_id: str) -> Select[Any]:
-    same = (Planned.run_id == Progress.run_id) & (Planned.case_id == Progress.case_id)
+def _in_hand(run_key: int) -> Select[Any]:
+    same = (Planned.run_key == Progress.run_key) & (Planned.case_key == Progress.case_key)
     return (
-        select(Progress.__table__, Case.suite, Case.model, Configuration.label, Planned.timeout_s)
+        select(
+            Progress.__table__, Case.id.label("case_id"), Case.suite, Case.model, Configuration.label, Entry.timeout_s
+        )
         .join(Planned, same)
-        .join(Case, Case.id == Progress.case_id)
+        .join(Entry, Entry.key == Planned.entry_key)
+        .join(Case, Case.key == Progress.case_key)
         .join(Configuration, Configuration.id == Case.configuration_id)
-        .where(Progress.run_id == run_id)
+        .where(Progress.run_key == run_key)
         .order_by(Planned.position)
     )
 
 
-def _specs(run_id: str) -> Select[Any]:
-    return select(Planned.case_id, Planned.spec).where(Planned.run_id == run_id)
+def _specs(run_key: int) -> Select[Any]:
+    return (
+        select(Case.id.label("case_id"), Entry.spec)
+        .select_from(Planned)
+        .join(Case, Case.key == Planned.case_key)
+        .join(Entry, Entry.key == Planned.entry_key)
+        .where(Planned.run_key == run_key)
+    )
 
 
-def _results(run_id: str) -> Select[Any]:
-    columns = [
-        column for column in Result.__table__.c if column.name not in ("document", "run_id", "case_id", "attempt")
-    ]
+def _detail(record_id: str) -> Select[int, bytes]:
+    return (
+        select(Result.key, Detail.document)
+        .outerjoin(Detail, Detail.result_key == Result.key)
+        .where(Result.id == record_id)
+    )
+
+
+def _is_id(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _results(run_key: int) -> Select[Any]:
+    elsewhere = ("key", "run_key", "case_key", "series_key", "attempt")
+    columns = [column for column in Result.__table__.c if column.name not in elsewhere]
     return (
         select(
             *columns,
             Result.attempt.label("result_attempt"),
-            Planned.case_id,
+            Planned.case_key,
             Planned.position,
-            Planned.tolerance,
-            Planned.skip,
+            Entry.tolerance,
+            Entry.skip,
+            Case.id.label("case_id"),
             Case.suite,
             Case.model,
             Case.batch_size,
@@ -293,9 +326,10 @@ def _results(run_id: str) -> Select[Any]:
             Configuration.precision,
         )
         .select_from(Planned)
-        .join(Case, Case.id == Planned.case_id)
+        .join(Case, Case.key == Planned.case_key)
+        .join(Entry, Entry.key == Planned.entry_key)
         .join(Configuration, Configuration.id == Case.configuration_id)
-        .outerjoin(Result, Result.id == Planned.result_id)
-        .where(Planned.run_id == run_id)
+        .outerjoin(Result, Result.key == Planned.result_key)
+        .where(Planned.run_key == run_key)
         .order_by(Planned.position)
     )

@@ -6,14 +6,16 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import BenchError
-from harness.record import Case, Configuration, Environment, Planned, Record, Run
+from harness.record import Case, Configuration, Environment, Planned, Record, Run, record_id
+from harness.signature import signature
+from harness.stats import Estimate
 from server.tables import Samples
 
 T = TypeVar("T", bound=BaseModel)
@@ -74,6 +76,12 @@ def run_row(run: Run, environment_id: str) -> dict[str, Any]:
         "protocol": document(run.protocol),
         "doctor": [document(finding) for finding in run.doctor],
         "reference": run.reference,
+        "source": run.source,
+        "dated": run.dated,
+        "trigger": run.trigger,
+        "branch": run.branch,
+        "commit": run.commit,
+        "fork_point": run.fork_point,
         "heartbeat_at": run.started_at,
     }
 
@@ -102,11 +110,8 @@ def case_row(case: Case) -> dict[str, Any]:
     }
 
 
-def planned_row(run_id: str, position: int, planned: Planned) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "case_id": planned.case.id,
-        "position": position,
+def entry_row(planned: Planned) -> dict[str, Any]:
+    values = {
         "module": planned.module,
         "tolerance": planned.tolerance,
         "timeout_s": planned.timeout_s,
@@ -114,75 +119,91 @@ def planned_row(run_id: str, position: int, planned: Planned) -> dict[str, Any]:
         "skip": planned.skip,
         "expired": planned.expired,
         "spec": document(planned.spec),
-        "attempt": 0,
     }
+    return {"id": fingerprint(values), **values}
 
 
 def result_row(record: Record) -> dict[str, Any]:
-    derived, compiled, memory = record.derived, record.compile, record.memory
-    speedup = derived.speedup if derived.speedup and math.isfinite(derived.speedup.value) else None
-    whole = document(record)
-    for name in _SAMPLES if whole["timing"] else ():
-        del whole["timing"][name]
+    """Return the columns of `tables.Result` but its keys.
+
+    Raises:
+        BenchError: the record's id is not that of its run, case and attempt.
+    """
+    if record.id != record_id(record.run_id, record.case.id, record.attempt):
+        raise BenchError(
+            f"record {record.id} does not belong to attempt {record.attempt} of {record.case} in run {record.run_id}: "
+            "an id is derived from these three. The journal is damaged, or was changed by hand."
+        )
+    derived, found = record.derived, record.numbers
+    text = record.text or (f"{record.failure.kind}: {record.failure.text}" if record.failure else None)
     return {
         "id": record.id,
-        "run_id": record.run_id,
-        "case_id": record.case.id,
         "attempt": record.attempt,
         "started_at": record.started_at,
         "finished_at": record.finished_at,
         "outcome": record.outcome.value,
         "stage": record.stage and record.stage.value,
         "side": record.side and record.side.value,
-        "text": record.text or (f"{record.failure.kind}: {record.failure.text}" if record.failure else None),
+        "text": text,
+        "signature": signature(record.outcome, record.stage, text),
         "valid": derived.valid,
         "invalid_why": derived.invalid_why,
         "emulated": record.observed.emulated,
         "flags": [flag.value for flag in derived.flags],
         "reference": record.accuracy and record.accuracy.reference.value,
-        "speedup": speedup and speedup.value,
-        "speedup_low": speedup and _finite(speedup.low),
-        "speedup_high": speedup and _finite(speedup.high),
-        "speedup_n": speedup and speedup.n,
-        "speedup_method": speedup and speedup.method,
+        **_estimate("speedup", found.speedup),
+        "speedup_n": found.speedup and found.speedup.n,
+        "speedup_method": found.speedup and found.speedup.method,
         "no_estimate": derived.no_estimate,
-        "eager_s": derived.eager_s and _finite(derived.eager_s.value),
-        "compiled_s": derived.compiled_s and _finite(derived.compiled_s.value),
-        "compile_wall_s": compiled and _finite(compiled.wall_s),
-        "compile_cpu_s": compiled and _finite(compiled.cpu_s),
-        "graphs": compiled and compiled.graphs,
-        "graph_breaks": compiled and compiled.graph_breaks,
-        "recompiles": compiled and compiled.recompiles,
-        "break_even_steps": _finite(derived.break_even_steps),
-        "eager_peak_bytes": memory and memory.eager_peak_bytes,
-        "compiled_peak_bytes": memory and memory.compiled_peak_bytes,
-        "memory_ratio": _finite(derived.memory_ratio),
-        "document": whole,
+        **_estimate("eager_s", found.eager_s),
+        **_estimate("compiled_s", found.compiled_s),
+        "compile_wall_s": _finite(found.compile_wall_s),
+        "compile_cpu_s": _finite(found.compile_cpu_s),
+        "graphs": found.graphs,
+        "graph_breaks": found.graph_breaks,
+        "recompiles": found.recompiles,
+        "break_even_steps": _finite(found.break_even_steps),
+        "eager_peak_bytes": found.eager_peak_bytes,
+        "compiled_peak_bytes": found.compiled_peak_bytes,
+        "memory_ratio": _finite(found.memory_ratio),
     }
 
 
+def _estimate(name: str, found: Estimate | None) -> dict[str, float | None]:
+    """Return the three columns of an estimate; none of them where its value is no number."""
+    if found is None or not math.isfinite(found.value):
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    return {name: found.value, f"{name}_low": _finite(found.low), f"{name}_high": _finite(found.high)}
+
+
+def packed_detail(record: Record) -> bytes:
+    """Return the whole record but its samples: JSON, zlib."""
+    bulky = {"timing": set(_SAMPLES)} if record.timing is not None else None
+    return zlib.compress(record.model_dump_json(exclude=bulky).encode(), level=1)
+
+
 def samples_row(record: Record) -> dict[str, Any] | None:
+    """Return the columns of `tables.Samples` but its key; None where nothing was timed."""
     timing = record.timing
     if timing is None:
         return None
     return {
-        "result_id": record.id,
         "pairs": len(timing.eager_s),
         "eager_s": pack(timing.eager_s),
         "compiled_s": pack(timing.compiled_s),
-        "eager_first": zlib.compress(bytes(timing.eager_first)),
+        "eager_first": zlib.compress(bytes(timing.eager_first), level=1),
     }
 
 
-def planned_of(row: Mapping[str, Any], case: Mapping[str, Any]) -> Planned:
-    """Return the planned case that `planned_row` was made of."""
+def planned_of(entry: Mapping[str, Any], case: Mapping[str, Any]) -> Planned:
+    """Return the planned case that `entry_row` and `case_row` were made of."""
     names = set(Planned.model_fields) - {"case"}
-    return stored_as(Planned, {"case": case} | {name: row[name] for name in names})
+    return stored_as(Planned, {"case": case} | {name: entry[name] for name in names})
 
 
-def record_of(whole: Mapping[str, Any], samples: Samples | None = None) -> Record:
-    """Return the record that `result_row` and `samples_row` were made of; with no samples where none are given."""
-    values = dict(whole)
+def record_of(detail: bytes, samples: Samples | None = None) -> Record:
+    """Return the record that `packed_detail` and `samples_row` were made of; with no samples where none are given."""
+    values = json.loads(zlib.decompress(detail))
     if values["timing"] is not None:
         taken: dict[str, Any] = dict.fromkeys(_SAMPLES, ())
         if samples is not None:
@@ -192,9 +213,9 @@ def record_of(whole: Mapping[str, Any], samples: Samples | None = None) -> Recor
     return stored_as(Record, values)
 
 
-def pack(values: Iterable[float]) -> bytes:
+def pack(values: Sequence[float]) -> bytes:
     """Return numbers as compressed little-endian float64."""
-    return zlib.compress(np.asarray(tuple(values), dtype="<f8").tobytes())
+    return zlib.compress(np.asarray(values, dtype="<f8").tobytes(), level=1)
 
 
 def unpack(packed: bytes) -> tuple[float, ...]:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from harness.record import Derived, Outcome, Planned, Record, record_id
-from harness.summary import summarise
-from server.rows import document
+from harness.record import Configuration, Flag, Outcome
+from harness.stats import Estimate
+from harness.summary import Standing, count, why_left_out
+from server.rows import document, stored_as
 
 
-def summary_row(plan: Sequence[Planned], records: Mapping[str, Record]) -> dict[str, Any]:
+def summary_row(suite: str, configuration: Mapping[str, Any], found: Sequence[Any]) -> dict[str, Any]:
     """Return the columns of `tables.Summary` but its key.
 
     Args:
-        plan: the planned cases of one suite and configuration.
-        records: the newest record of each case that has one, by case id.
+        configuration: as stored.
+        found: each planned case of one suite and configuration in the order of the plan: `model`, `position`, `skip`,
+            and the columns of its newest result, all None where it has none.
     """
-    (summary,) = summarise(plan, records)
+    summary = count(suite, stored_as(Configuration, configuration), [_standing(row) for row in found])
     speedup = summary.speedup
     return {
+        "position": found[0].position,
         "planned": summary.planned,
         "skipped": summary.outcomes.get(Outcome.SKIPPED, 0),
         "passed": summary.passed,
         "missing": summary.outcomes.get(Outcome.MISSING, 0),
         "emulated": summary.emulated,
         "unchecked": summary.unchecked,
-        "outcomes": {outcome.value: count for outcome, count in summary.outcomes.items() if count},
+        "outcomes": {outcome.value: number for outcome, number in summary.outcomes.items() if number},
         "speedup_geomean": speedup and speedup.value,
         "speedup_geomean_low": speedup and speedup.low,
         "speedup_geomean_high": speedup and speedup.high,
@@ -40,16 +42,21 @@ def summary_row(plan: Sequence[Planned], records: Mapping[str, Record]) -> dict[
     }
 
 
-def skipped_record(run_id: str, started_at: datetime, planned: Planned) -> Record:
-    """Return the record that a case skipped by its plan will have: it counts as skipped from the first moment."""
-    return Record(
-        id=record_id(run_id, planned.case.id, 0),
-        run_id=run_id,
-        case=planned.case,
-        attempt=0,
-        started_at=started_at,
-        finished_at=started_at,
-        outcome=Outcome.SKIPPED,
-        text=planned.skip,
-        derived=Derived(valid=False),
+def _standing(row: Any) -> Standing:
+    """A case that its plan skips counts as skipped from the first moment."""
+    if row.outcome is None:
+        return Standing(row.model, Outcome.SKIPPED if row.skip is not None else Outcome.MISSING, row.skip)
+    outcome = Outcome(row.outcome)
+    speedup = None
+    if row.valid and row.speedup is not None:
+        speedup = Estimate(row.speedup, row.speedup_low, row.speedup_high, row.speedup_n, row.speedup_method)
+    return Standing(
+        model=row.model,
+        outcome=outcome,
+        why=why_left_out(outcome, row.text, row.invalid_why, row.no_estimate),
+        speedup=speedup,
+        unchecked=outcome == Outcome.PASS and Flag.NO_REFERENCE.value in row.flags,
+        emulated=row.emulated,
+        compile_wall_s=row.compile_wall_s,
+        memory_ratio=row.memory_ratio,
     )

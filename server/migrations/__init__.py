@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Revisions this version knows, oldest first. Kept here so that an up-to-date database opens without Alembic (2 s)."""
 
 HEAD = REVISIONS[-1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import create_engine
 
 from harness.record import Outcome, Record
 from server.app import create_app
@@ -97,8 +97,10 @@ def test_json_has_no_nan(client, run, store):
 
 def test_database_that_broke_is_503(client, run, url):
     """When the database fails the answer is a sentence with status 503, not a traceback."""
-    with sqlite3.connect(url.removeprefix("sqlite:///")) as other:
-        other.execute("ALTER TABLE summary RENAME TO gone")
+    engine = create_engine(url)
+    with engine.begin() as other:
+        other.exec_driver_sql("ALTER TABLE summary RENAME TO gone")
+    engine.dispose()
 
     answer = client.get("/api/v1/runs")
 

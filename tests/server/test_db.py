@@ -15,31 +15,31 @@ from server import db
 from tests.server import factory
 
 
-def test_new_file_is_created_with_write_ahead_log(url):
+def test_new_file_is_created_with_write_ahead_log(sqlite_url):
     """A database that does not exist is created; readers may read while one writes."""
-    engine = db.connect(url)
+    engine = db.connect(sqlite_url)
 
     with engine.connect() as connection:
         assert "wal" == connection.exec_driver_sql("PRAGMA journal_mode").scalar()
         assert 1 == connection.exec_driver_sql("PRAGMA foreign_keys").scalar()
 
 
-def test_what_is_not_there_yet(url, tmp_path):
+def test_what_is_not_there_yet(sqlite_url, tmp_path):
     """A file that nobody has written is not there, and asking does not make it; what a server has is never known so."""
-    assert not db.exists(url)
+    assert not db.exists(sqlite_url)
     assert [] == [*tmp_path.iterdir()]
 
-    db.connect(url)
+    db.connect(sqlite_url)
 
-    assert db.exists(url)
+    assert db.exists(sqlite_url)
     assert db.exists("postgresql+psycopg://user@nowhere/bench")
     with pytest.raises(BenchError, match="is no database URL"):
         db.exists("bench.db")
 
 
-def test_writer_takes_the_lock_at_once(url):
+def test_writer_takes_the_lock_at_once(sqlite_url):
     """A writer's transaction begins IMMEDIATE: a second writer waits before it has read anything."""
-    engine = db.connect(url)
+    engine = db.connect(sqlite_url)
     with db.writing(engine).begin():
         other = sqlite3.connect(engine.url.database, timeout=0, isolation_level=None)
         with pytest.raises(sqlite3.OperationalError, match="locked"):
@@ -107,13 +107,13 @@ def test_schema_newer_than_the_code(url):
         db.connect(url)
 
 
-def test_full_disk(url, tmp_path):
+def test_full_disk(sqlite_url, tmp_path):
     """When the disk is full the sentence says so, and that the journal still has what is missing."""
     script = (
         "import resource, signal\n"
         "from server.store import Store\n"
         "from tests.server import factory\n"
-        f"store = Store.connect({url!r})\n"
+        f"store = Store.connect({sqlite_url!r})\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "store.open(factory.make_run(200))\n"
@@ -124,17 +124,17 @@ def test_full_disk(url, tmp_path):
     assert "bench import" in ended.stderr
 
 
-def test_unreadable_file(url, tmp_path):
+def test_unreadable_file(sqlite_url, tmp_path):
     """A file that may not be read is named, with what to do."""
-    db.connect(url).dispose()
-    path = tmp_path / "bench.db"
+    db.connect(sqlite_url).dispose()
+    path = tmp_path / "file.db"
     path.chmod(0)
     if os.access(path, os.R_OK):  # root reads everything: a folder in its place is refused to root too
         path.unlink()
         path.mkdir()
 
-    with pytest.raises(BenchError, match=r"bench\.db: .* (Make sure|Make the file)"):
-        db.connect(url)
+    with pytest.raises(BenchError, match=r"file\.db: .* (Make sure|Make the file)"):
+        db.connect(sqlite_url)
 
 
 def _root() -> Path:

@@ -1,53 +1,59 @@
-"""A summary's row says what `harness.summary` counted."""
+"""A stored summary says what `harness.summary` counts."""
 
 from __future__ import annotations
 
+import json
+
 from harness.record import Flag, Outcome
-from server.summaries import skipped_record, summary_row
 from tests.server import factory
+from tests.server.reading import rows
 
 
-def test_outcomes_add_up_to_the_plan():
+def test_outcomes_add_up_to_the_plan(store, url):
     """Every planned case is in exactly one outcome, those without a record in `missing`."""
     run = factory.make_run(4)
-    ended = [factory.make_record(run.plan[0].case), factory.make_record(run.plan[1].case, Outcome.TIMEOUT)]
+    store.open(run)
 
-    row = summary_row(run.plan, {record.case.id: record for record in ended})
+    store.save([factory.make_record(run.plan[0].case), factory.make_record(run.plan[1].case, Outcome.TIMEOUT)])
 
-    assert {"pass": 1, "timeout": 1, "missing": 2} == row["outcomes"]
-    assert (4, 1, 2) == (row["planned"], row["passed"], row["missing"])
+    ((outcomes, planned, passed, missing),) = rows(
+        url, "SELECT CAST(outcomes AS TEXT), planned, passed, missing FROM summary"
+    )
+    assert {"pass": 1, "timeout": 1, "missing": 2} == json.loads(outcomes)
+    assert (4, 1, 2) == (planned, passed, missing)
 
 
-def test_unchecked_are_counted():
+def test_unchecked_are_counted(store, url):
     """A case that was held against nothing is counted beside the passes, not among them."""
     run = factory.make_run(2)
-    flags = ([Flag.NO_REFERENCE], [])
-    records = [factory.make_record(p.case, flags=f) for p, f in zip(run.plan, flags, strict=True)]
+    store.open(run)
 
-    row = summary_row(run.plan, {record.case.id: record for record in records})
+    store.save(
+        [factory.make_record(run.plan[0].case, flags=[Flag.NO_REFERENCE]), factory.make_record(run.plan[1].case)]
+    )
 
-    assert (1, 1) == (row["unchecked"], row["passed"])
+    assert [(1, 1)] == rows(url, "SELECT unchecked, passed FROM summary")
 
 
-def test_models_left_out_are_named():
+def test_models_left_out_are_named(store, url):
     """Each planned case outside the geometric mean stands in the list with its reason."""
-    run = factory.make_run(3)
-    records = [
-        factory.make_record(run.plan[0].case),
-        factory.make_record(run.plan[1].case, speedup=8.9, emulated=True),
-    ]
+    run = factory.make_run(4, skip={"model_3": "no such device"})
+    store.open(run)
 
-    row = summary_row(run.plan, {record.case.id: record for record in records})
+    emulated = factory.make_record(run.plan[1].case, speedup=8.9, emulated=True)
+    store.save([factory.make_record(run.plan[0].case), emulated])
 
-    assert {"model_1": "bfloat16 is emulated on this machine", "model_2": "missing"} == {
-        each["model"]: each["why"] for each in row["left_out"]
-    }
+    ((left_out,),) = rows(url, "SELECT CAST(left_out AS TEXT) FROM summary")
+    assert {
+        "model_1": "bfloat16 is emulated on this machine",
+        "model_2": "missing",
+        "model_3": "no such device",
+    } == {each["model"]: each["why"] for each in json.loads(left_out)}
 
 
-def test_case_skipped_by_its_plan_counts_as_skipped():
-    """A case that the plan skips is skipped from the first moment, with the plan's reason."""
-    run = factory.make_run(1, skip={"model_0": "no such device"})
+def test_case_skipped_by_its_plan_counts_as_skipped(store, url):
+    """A case that the plan skips is skipped from the first moment, in the summary and in the run's counts."""
+    store.open(factory.make_run(2, skip={"model_0": "no such device"}))
 
-    record = skipped_record(run.id, run.started_at, run.plan[0])
-
-    assert (Outcome.SKIPPED, "no such device") == (record.outcome, record.text)
+    assert [(2, 1, 1)] == rows(url, "SELECT planned, skipped, missing FROM summary")
+    assert [(2, 1, 1)] == rows(url, "SELECT planned, skipped, missing FROM run")

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.record import Configuration, Flag, Outcome
 from harness.stats import Estimate
-from harness.summary import Standing, count, why_left_out
+from harness.summary import Standing, Summary, count, why_left_out
 from server.rows import document, stored_as
 
 
@@ -20,9 +20,14 @@ def summary_row(suite: str, configuration: Mapping[str, Any], found: Sequence[An
             and the columns of its newest result, all None where it has none.
     """
     summary = count(suite, stored_as(Configuration, configuration), [_standing(row) for row in found])
+    return columns(summary, found[0].position)
+
+
+def columns(summary: Summary, position: int) -> dict[str, Any]:
+    """Return the columns of `tables.Summary` but its key. `position`: of its first case in the plan."""
     speedup = summary.speedup
     return {
-        "position": found[0].position,
+        "position": position,
         "planned": summary.planned,
         "skipped": summary.outcomes.get(Outcome.SKIPPED, 0),
         "passed": summary.passed,

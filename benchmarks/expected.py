@@ -67,12 +67,13 @@ def read(path: Path) -> dict[str, Expectation]:
 
 
 def differences(
-    history: History, expected: Mapping[str, Expectation], cases: Mapping[str, Case]
+    records: Mapping[str, Record], expected: Mapping[str, Expectation], cases: Mapping[str, Case]
 ) -> Iterable[tuple[str, ...]]:
     """Yield model, expected, found, cause and command of each difference, models of one side only included.
 
     Args:
-        cases: by model, those of the journal that are meant.
+        records: by case id.
+        cases: by model, those that are meant.
     """
     for model in sorted(cases.keys() | expected.keys()):
         wanted, case = expected.get(model), cases.get(model)
@@ -81,7 +82,7 @@ def differences(
         elif case is None:
             yield model, wanted.status, "not planned", "not one of the models of this run", ""
         else:
-            record = history.records.get(case.id)
+            record = records.get(case.id)
             for said, seen, cause in _disagreeing(wanted, record):
                 yield model, said, seen, cause, _command(case)
 
@@ -118,7 +119,7 @@ def section(path: Path, expectations: Path, mode: Mode) -> list[str]:
     history, expected = replay(path), read(expectations)
     cases = cases_in(history, mode)
     both = expected.keys() & cases.keys()
-    rows = list(differences(history, expected, cases))
+    rows = list(differences(history.records, expected, cases))
     differing = {model for model, *_ in rows} & both
     lines = [
         f"## {path.name} against {expectations.name}",

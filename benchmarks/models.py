@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.expected import Expectation, differences, read
 from harness import report
 from harness.journal import History, replay
-from harness.record import NO_BACKEND, Case, Configuration, Flag, Outcome, Record
+from harness.record import NO_BACKEND, Configuration, Flag, Outcome, Planned, Record
 from harness.summary import Summary, summarise
 from suites.spec import MODES, Mode, Precision, Preset
 
@@ -40,43 +40,39 @@ full one.
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of one suite in one configuration, of one journal."""
+    """The cases of one suite in one configuration, of all journals: each model once."""
 
-    journal: str
-    history: History
-    summary: Summary
+    planned: Mapping[str, Planned]
+    """By model, in the order of the plans."""
+    records: Mapping[str, Record | None]
+    """By model; None where it never ran."""
+
+    @property
+    def summary(self) -> Summary:
+        records = {record.case.id: record for record in self.records.values() if record is not None}
+        (summary,) = summarise(list(self.planned.values()), records)
+        return summary
 
     @property
     def configuration(self) -> Configuration:
-        return self.summary.configuration
-
-    @property
-    def records(self) -> dict[str, Record | None]:
-        """Return the records by model, in the order of the plan; None where it never ran."""
-        return {model: self.history.records.get(case.id) for model, case in self.cases.items()}
-
-    @property
-    def cases(self) -> dict[str, Case]:
-        """Return the cases by model."""
-        mine = (self.summary.suite, self.configuration)
-        cases = [planned.case for planned in self.history.run.plan]
-        return {case.model: case for case in cases if (case.suite, case.configuration) == mine}
-
-    @property
-    def skipped(self) -> dict[str, str]:
-        """Return why models are skipped."""
-        return {left.model: left.why for left in self.summary.left_out if self.records[left.model] is None}
+        return next(iter(self.planned.values())).case.configuration
 
 
-def groups(journals: Iterable[Path]) -> list[Group]:
-    """Return the groups of all journals, the full preset before the small one, in the order of their names."""
-    found = [
-        Group(path.name, history, summary)
-        for path in journals
-        for history in [replay(path)]
-        for summary in summarise(history.run.plan, history.records)
-    ]
-    return sorted(found, key=lambda group: group.configuration.preset == Preset.SMALL)
+def groups(histories: Iterable[History]) -> list[Group]:
+    """Return the groups: the full preset before the small one, configurations in the order of the journals, suites by
+    name. Of a model that was run several times the first run that passed counts, else the last."""
+    planned: dict[tuple[str, Configuration], dict[str, Planned]] = {}
+    records: dict[tuple[str, Configuration], dict[str, Record | None]] = {}
+    for history in histories:
+        for each in history.run.plan:
+            key = (each.case.suite, each.case.configuration)
+            before, now = records.setdefault(key, {}).get(each.case.model), history.records.get(each.case.id)
+            if before is None or (before.outcome != Outcome.PASS and now is not None):
+                planned.setdefault(key, {})[each.case.model] = each
+                records[key][each.case.model] = now
+    order = list(dict.fromkeys(configuration for _, configuration in planned))
+    keys = sorted(planned, key=lambda key: (key[1].preset == Preset.SMALL, order.index(key[1]), key[0]))
+    return [Group(planned[key], records[key]) for key in keys]
 
 
 def counts(found: Sequence[Group]) -> Iterator[str]:
@@ -84,14 +80,15 @@ def counts(found: Sequence[Group]) -> Iterator[str]:
     yield "| suite | configuration | planned | passed | other outcomes | skipped | missing | models with graph breaks |"
     yield "|---|---|---:|---:|---|---:|---:|---:|"
     for group in found:
-        outcomes = dict(group.summary.outcomes)
+        summary = group.summary
+        outcomes = dict(summary.outcomes)
         skipped, missing = outcomes.pop(Outcome.SKIPPED, 0), outcomes.pop(Outcome.MISSING, 0)
         outcomes.pop(Outcome.PASS, 0)
         others = [f"{count} {outcome}" for outcome, count in sorted(outcomes.items())]
-        others += [f"{group.summary.unchecked} not checked"] if group.summary.unchecked else []
+        others += [f"{summary.unchecked} not checked"] if summary.unchecked else []
         broken = sum(bool(r and r.compile and r.compile.graph_breaks) for r in group.records.values())
         told = "" if group.configuration.backend == NO_BACKEND else str(broken)
-        cells = (group.summary.suite, group.configuration.label, str(group.summary.planned), str(group.summary.passed))
+        cells = (summary.suite, group.configuration.label, str(summary.planned), str(summary.passed))
         yield f"| {' | '.join([*cells, ', '.join(others), str(skipped), str(missing), told])} |"
 
 
@@ -101,7 +98,7 @@ def causes(found: Sequence[Group]) -> Iterator[str]:
         name = f"{group.summary.suite}, {group.configuration.label}"
         for model, record in group.records.items():
             if record is None:
-                yield f"- {name}: {model}: {group.skipped[model]}"
+                yield f"- {name}: {model}: {group.planned[model].skip or Outcome.MISSING}"
             elif record.outcome != Outcome.PASS:
                 where = f" ({record.side} side, stage {record.stage})" if record.stage else ""
                 yield f"- {name}: {model}: {record.outcome}{where}: {report.cause(record)}"
@@ -120,10 +117,7 @@ def insensitive(found: Sequence[Group]) -> Iterator[str]:
 
 
 def eager(found: Sequence[Group]) -> Iterator[str]:
-    """Yield a table of what each model takes in eager alone, at full size, in both modes.
-
-    Where it was run several times, with one batch size after the other, the first run that passed is shown.
-    """
+    """Yield a table of what each model takes in eager alone, at full size, in both modes."""
     alone = [g for g in found if g.configuration.backend == NO_BACKEND and g.configuration.preset == Preset.FULL]
     if not alone:
         yield "Not run."
@@ -133,10 +127,8 @@ def eager(found: Sequence[Group]) -> Iterator[str]:
     for suite, model in dict.fromkeys((group.summary.suite, model) for group in alone for model in group.records):
         cells = []
         for mode in MODES:
-            mine = [g for g in alone if (g.summary.suite, g.configuration.mode) == (suite, mode)]
-            records = [record for group in mine if (record := group.records.get(model)) is not None]
-            passed = [record for record in records if record.outcome == Outcome.PASS]
-            cells += _eager_cells(next(iter(passed or records), None))
+            mine = [g.records.get(model) for g in alone if (g.summary.suite, g.configuration.mode) == (suite, mode)]
+            cells += _eager_cells(next((record for record in mine if record is not None), None))
         yield f"| {' | '.join([f'{suite}/{model}', *cells])} |"
 
 
@@ -181,24 +173,28 @@ def beside_ci(found: Sequence[Group], folder: Path) -> Iterator[str]:
 
 def _rows(group: Group, expected: Mapping[str, Expectation]) -> Iterator[tuple[str, ...]]:
     """In training upstream compiles the whole step and counts its own breaks: only outcomes can be held there."""
-    for row in differences(group.history, expected, group.cases):
+    cases = {model: planned.case for model, planned in group.planned.items()}
+    records = {record.case.id: record for record in group.records.values() if record is not None}
+    for row in differences(records, expected, cases):
         if group.configuration.mode == Mode.INFERENCE or "graph breaks" not in row[2]:
             yield row
 
 
-def runs(found: Sequence[Group]) -> Iterator[str]:
+def runs(histories: Mapping[str, History]) -> Iterator[str]:
     """Yield what was typed and where it ran, once per journal."""
-    for name, history in {group.journal: group.history for group in found}.items():
+    for name, history in histories.items():
         run, seen = history.run, history.run.environment
         versions = ", ".join(f"{package} {version}" for package, version in seen.versions.items())
-        host = f"{seen.cpu}, {seen.cores_usable} cores, {seen.memory_bytes / 2**30:.0f} GiB"
+        memory = "" if seen.memory_bytes is None else f", {seen.memory_bytes / 2**30:.0f} GiB"
+        host = f"{seen.cpu}, {seen.cores_usable} cores{memory}"
         when = f"{run.started_at:%Y-%m-%d %H:%M} UTC"
         yield f"- `{name}`: `{run.command}`; {when}, {host}; Python {seen.python}, {versions}"
 
 
 def text(journals: Sequence[Path], folder: Path = EXPECTATIONS) -> str:
     """Return the whole page."""
-    found = groups(journals)
+    histories = {path.name: replay(path) for path in journals}
+    found = groups(histories.values())
     sections = {
         "How many": counts(found),
         "Every case that is no pass": list(causes(found)) or ["None."],
@@ -214,7 +210,7 @@ def text(journals: Sequence[Path], folder: Path = EXPECTATIONS) -> str:
             *eager(found),
         ],
         "Beside the upstream project's CI": beside_ci(found, folder),
-        "Runs": runs(found),
+        "Runs": runs(histories),
     }
     lines = [ABOUT]
     for title, body in sections.items():

@@ -33,7 +33,7 @@ def history(outcomes: dict[str, Outcome], **compile_fields) -> History:
 
 def found(outcomes, wanted, **compile_fields):
     made = history(outcomes, **compile_fields)
-    return list(differences(made, wanted, cases_in(made, Mode.INFERENCE)))
+    return list(differences(made.records, wanted, cases_in(made, Mode.INFERENCE)))
 
 
 def test_file_of_the_upstream_ci():

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from harness import beside, record
 from harness.errors import BenchError
+from harness.record import Record
 from server import answers, db, rows, schemas
 from server.schemas import RunState
 from server.tables import (
@@ -173,6 +174,22 @@ class Queries:
                 raise NotFound(f"Record {record_id} was pruned: its figures are kept, all else is gone.")
             samples = Session(connection).get(Samples, found.key)
         return rows.record_of(found.document, samples)
+
+    def records(self, run_id: str) -> list[Record]:
+        """Return the newest record of each case of a run that has one, in the order of the plan, without samples.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            run = _find(connection, run_id)
+            found = connection.scalars(
+                select(Result.document)
+                .join(Planned, Planned.result_id == Result.id)
+                .where(Planned.run_id == run.id)
+                .order_by(Planned.position)
+            ).all()
+        return [rows.record_of(whole) for whole in found]
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

@@ -1,0 +1,104 @@
+"""What a comparison needs of one result: a `Point`, filled from a record, a plan, or the columns of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.record import Case, Environment, Outcome, Planned, Record
+from harness.stats import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One case on one side of a comparison. Unknown is None; `low` and `high` are ends of 95 % intervals."""
+
+    case_id: str
+    suite: str
+    model: str
+    configuration_id: str
+    label: str
+    """Of the configuration, without the device."""
+    outcome: Outcome
+    valid: bool = False
+    """The times may be compared."""
+    text: str | None = None
+    """Why it is no plain pass, or why it is not valid."""
+    hard: str | None = None
+    """Hard fingerprint of the machine; None: a foreign file does not say."""
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    eager_s: float | None = None
+    eager_low_s: float | None = None
+    eager_high_s: float | None = None
+    compiled_s: float | None = None
+    compiled_low_s: float | None = None
+    compiled_high_s: float | None = None
+    compile_wall_s: float | None = None
+    """Of a cold compilation; None where a cache answered."""
+    eager_peak_bytes: int | None = None
+    compiled_peak_bytes: int | None = None
+    memory_ratio: float | None = None
+    graph_breaks: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}/{self.model}"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it has in common with the same model, in the same way, on another device or with another batch."""
+        return self.suite, self.model, self.label
+
+
+def fingerprint(environment: Environment) -> str | None:
+    """Return the hard fingerprint; None where a file from elsewhere says nothing of its machine."""
+    named = (environment.machine_id, environment.host, environment.cpu, environment.product)
+    return environment.hard if any(named) else None
+
+
+def point_of(record: Record, hard: str | None = None) -> Point:
+    """Return a record's point; `hard` is the fingerprint of its run's environment."""
+    case, derived, compiled, memory = record.case, record.derived, record.compile, record.memory
+    speedup, eager_s, compiled_s = map(_ends, (derived.speedup, derived.eager_s, derived.compiled_s))
+    return Point(
+        *_names(case),
+        outcome=record.outcome,
+        valid=derived.valid,
+        text=_why(record),
+        hard=hard,
+        speedup=speedup[0],
+        speedup_low=speedup[1],
+        speedup_high=speedup[2],
+        eager_s=eager_s[0],
+        eager_low_s=eager_s[1],
+        eager_high_s=eager_s[2],
+        compiled_s=compiled_s[0],
+        compiled_low_s=compiled_s[1],
+        compiled_high_s=compiled_s[2],
+        compile_wall_s=compiled.wall_s if compiled and compiled.cold else None,
+        eager_peak_bytes=memory.eager_peak_bytes if memory else None,
+        compiled_peak_bytes=memory.compiled_peak_bytes if memory else None,
+        memory_ratio=derived.memory_ratio,
+        graph_breaks=compiled.graph_breaks if compiled else None,
+    )
+
+
+def point_of_plan(planned: Planned, hard: str | None = None) -> Point:
+    """Return the point of a planned case without a record: skipped with its reason, or missing."""
+    outcome = Outcome.SKIPPED if planned.skip else Outcome.MISSING
+    return Point(*_names(planned.case), outcome=outcome, text=planned.skip, hard=hard)
+
+
+def _names(case: Case) -> tuple[str, str, str, str, str]:
+    return case.id, case.suite, case.model, case.configuration.id, case.label
+
+
+def _why(record: Record) -> str | None:
+    if record.outcome == Outcome.PASS:
+        return record.derived.invalid_why
+    return record.text or (f"{record.failure.kind}: {record.failure.text}" if record.failure else None)
+
+
+def _ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -117,7 +117,7 @@ def _journal(path: Path) -> Loaded:
 def _stored(name: str, database: str) -> Loaded:
     from server import db  # here, so that journals are compared without a database library
     from server.queries import NotFound, Queries
-    from server.schemas import Status
+    from server.schemas import RunState, Status
 
     if not db.exists(database):
         raise UsageError(f"{name!r} is no file, and there is no database {database}. Name two journals, or --database.")
@@ -137,6 +137,8 @@ def _stored(name: str, database: str) -> Loaded:
     finally:
         engine.dispose()
     side = report_compare.side_of(run.id, run.started_at, run.device, run.environment)
+    if run.state == RunState.RUNNING:
+        side = replace(side, about=f"{side.about}, still running")
     return Loaded(side, run.environment, list(points.values()))
 
 

@@ -43,8 +43,11 @@ class Note(StrEnum):
     """Matched by model and configuration: the device or the batch size is another."""
 
 
-NOT_RUN = frozenset({Outcome.SKIPPED, Outcome.MISSING})
-"""Outcomes that are neither success nor failure."""
+NEITHER = frozenset({Outcome.SKIPPED, Outcome.MISSING, Outcome.UNKNOWN})
+"""Outcomes that are neither success nor failure: not run, or a file from elsewhere does not say."""
+
+BY_NUMBERS = (Outcome.PASS, Outcome.UNKNOWN)
+"""Outcomes with which a case is judged by its numbers, where those are valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Change:
 
     Args:
         outcome: better: it passes now; worse: it failed, and passed before; inconclusive: it fails in another way;
-            absent: a side was not run, or has no such case.
+            absent: a side was not run, does not say, or has no such case.
         by: the metric that decided, where one did.
         why: why it is inconclusive, or how both sides ended alike, where no metric says it.
         row, judged: where the metrics stand. A page reads the verdicts of all cases and the numbers of few, so these
@@ -128,9 +131,10 @@ def two_sided(pairs: Sequence[tuple[Point, Point]], judged: Mapping[Metric, Judg
     deciding = [(metric, judged[metric].listed()) for metric in rules.deciding]
     changes = []
     for row, (base, head) in enumerate(pairs):
-        if base.outcome == head.outcome == Outcome.PASS:
+        if base.outcome in BY_NUMBERS and head.outcome in BY_NUMBERS:
             verdict, by, why = _verdict(base, head, [(metric, listed[row]) for metric, listed in deciding])
-            changes.append(Change(base, head, verdict, Judgement.SAME, by, why, row, judged))
+            outcome = Judgement.SAME if base.outcome == head.outcome else Judgement.ABSENT
+            changes.append(Change(base, head, verdict, outcome, by, why, row, judged))
         else:
             verdict, outcome, why = _ended(base.outcome, head.outcome)
             changes.append(Change(base, head, verdict, outcome, None, why, row, judged))
@@ -142,7 +146,7 @@ Found = Sequence[tuple[Metric, Judgement]]
 
 
 def _verdict(base: Point, head: Point, found: Found) -> tuple[Verdict, Metric | None, str | None]:
-    """Of a case that passes on both sides: the first deciding metric that changed, or else the first that there is."""
+    """Of a case that is judged by its numbers: the first deciding metric that changed, else the first that there is."""
     for metric, judgement in found:
         if judgement == Judgement.WORSE:
             return Verdict.REGRESSED, metric, None
@@ -153,7 +157,9 @@ def _verdict(base: Point, head: Point, found: Found) -> tuple[Verdict, Metric | 
             return Verdict.SAME, metric, None
         if judgement == Judgement.INCONCLUSIVE or any(number(point, metric) is not None for point in (base, head)):
             return Verdict.INCONCLUSIVE, metric, None
-    return Verdict.SAME, None, "both pass, and nothing else is known of either"
+    if base.outcome == head.outcome == Outcome.PASS:
+        return Verdict.SAME, None, "both pass, and nothing else is known of either"
+    return Verdict.INCONCLUSIVE, None, "no number is known of both"
 
 
 def _ended(base: Outcome, head: Outcome) -> tuple[Verdict, Judgement, str | None]:
@@ -162,7 +168,7 @@ def _ended(base: Outcome, head: Outcome) -> tuple[Verdict, Judgement, str | None
         return Verdict.INCONCLUSIVE, Judgement.SAME, "not run on either side"
     if base == head:
         return Verdict.SAME, Judgement.SAME, f"still {base}"
-    if base in NOT_RUN or head in NOT_RUN:
+    if base in NEITHER or head in NEITHER:
         return Verdict.STATUS_CHANGED, Judgement.ABSENT, None
     if head == Outcome.PASS:
         return Verdict.STATUS_CHANGED, Judgement.BETTER, None

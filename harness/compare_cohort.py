@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.compare_changes import Change
+from harness.compare_changes import BY_NUMBERS, Change
 from harness.compare_judge import Judgement
 from harness.compare_points import Point
 from harness.compare_rules import Metric, number
-from harness.record import Outcome
 from harness.stats import Estimate, NoEstimate, cluster_interval, geometric_mean
 from harness.summary import LeftOut
 
@@ -135,7 +134,7 @@ def _why(each: Change) -> str:
 
 
 def _trouble(point: Point) -> str | None:
-    if point.outcome != Outcome.PASS:
+    if point.outcome not in BY_NUMBERS:
         return point.outcome.value
     if not point.valid:
         return f"not valid ({point.text})" if point.text else "not valid"

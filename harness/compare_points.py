@@ -59,28 +59,29 @@ def fingerprint(environment: Environment) -> str | None:
 
 def point_of(record: Record, hard: str | None = None) -> Point:
     """Return a record's point; `hard` is the fingerprint of its run's environment."""
-    case, derived, compiled, memory = record.case, record.derived, record.compile, record.memory
-    speedup, eager_s, compiled_s = map(_ends, (derived.speedup, derived.eager_s, derived.compiled_s))
+    derived, numbers = record.derived, record.numbers
+    speedup, eager, compiled = map(_ends, (derived.speedup, derived.eager_s, derived.compiled_s))
+    warm = record.compile is not None and not record.compile.cold
     return Point(
-        *_names(case),
+        *_names(record.case),
         outcome=record.outcome,
         valid=derived.valid,
         text=_why(record),
         hard=hard,
-        speedup=speedup[0],
-        speedup_low=speedup[1],
-        speedup_high=speedup[2],
-        eager_s=eager_s[0],
-        eager_low_s=eager_s[1],
-        eager_high_s=eager_s[2],
-        compiled_s=compiled_s[0],
-        compiled_low_s=compiled_s[1],
-        compiled_high_s=compiled_s[2],
-        compile_wall_s=compiled.wall_s if compiled and compiled.cold else None,
-        eager_peak_bytes=memory.eager_peak_bytes if memory else None,
-        compiled_peak_bytes=memory.compiled_peak_bytes if memory else None,
-        memory_ratio=derived.memory_ratio,
-        graph_breaks=compiled.graph_breaks if compiled else None,
+        speedup=numbers.speedup.value if numbers.speedup else None,
+        speedup_low=speedup[0],
+        speedup_high=speedup[1],
+        eager_s=numbers.eager_s,
+        eager_low_s=eager[0],
+        eager_high_s=eager[1],
+        compiled_s=numbers.compiled_s,
+        compiled_low_s=compiled[0],
+        compiled_high_s=compiled[1],
+        compile_wall_s=None if warm else numbers.compile_wall_s,
+        eager_peak_bytes=numbers.eager_peak_bytes,
+        compiled_peak_bytes=numbers.compiled_peak_bytes,
+        memory_ratio=numbers.memory_ratio,
+        graph_breaks=numbers.graph_breaks,
     )
 
 
@@ -100,5 +101,5 @@ def _why(record: Record) -> str | None:
     return record.text or (f"{record.failure.kind}: {record.failure.text}" if record.failure else None)
 
 
-def _ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+def _ends(estimate: Estimate | None) -> tuple[float | None, float | None]:
+    return (estimate.low, estimate.high) if estimate else (None, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harness.compare_changes import BY_NUMBERS
 from harness.compare_points import Point
 from harness.compare_rules import Metric, number
 from harness.record import Outcome
@@ -66,7 +67,7 @@ def alarms(base: Point | None, head: Point, limits: Limits = LIMITS) -> tuple[Al
     """
     if head.outcome in (Outcome.SKIPPED, Outcome.MISSING):
         return ()
-    if head.outcome != Outcome.PASS:
+    if head.outcome not in BY_NUMBERS:
         return (Alarm(Limit.OUTCOME),) if base and base.outcome == Outcome.PASS else ()
     shares = {Limit.SPEEDUP: limits.speedup, Limit.MEMORY_RATIO: limits.memory_ratio}
     found = [_below(base, head, limit, share) for limit, share in shares.items()]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import main
-from harness.record import Environment, Outcome
+from harness.record import Environment, Outcome, now
 from server.store import Store
 from tests.server import factory
 
@@ -45,7 +45,7 @@ def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
 
     def compare(*words: str) -> tuple[int, str, str]:
-        code = main.run(["compare", *words, "--database", f"sqlite:///{tmp_path}/bench.db"])
+        code = main.run(["compare", "--database", f"sqlite:///{tmp_path}/bench.db", *words])
         return code, *capsys.readouterr()
 
     return compare
@@ -90,6 +90,15 @@ def test_outcome_got_worse(bench, store):
 
     assert (3, True) == (there[0], "pass -> crash: crash while compiling (worse)" in there[1])
     assert (0, True) == (back[0], "status changed 1" in back[1])
+
+
+def test_still_running(bench, store):
+    """A run that still goes on is compared as far as it is, and says so."""
+    store(run_of(BASE, 1.25))
+    started = factory.make_run(1, id=HEAD, at=now())
+    store([started, factory.make_record(started.plan[0].case, run_id=HEAD, at=now())])
+
+    assert ", still running" in bench(BASE, HEAD)[1].splitlines()[1]
 
 
 def test_journals(bench, store):

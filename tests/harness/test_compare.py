@@ -15,7 +15,8 @@ from harness.compare_changes import Change, Note, Verdict
 from harness.compare_judge import Judgement
 from harness.compare_points import fingerprint, point_of, point_of_plan
 from harness.compare_rules import Metric, Rules
-from harness.record import Outcome
+from harness.record import Derived, Outcome, Stated
+from harness.stats import STATED, Estimate
 from tests.harness.points import make_failure, make_point
 from tests.server.factory import make_case, make_compile, make_environment, make_record, make_run
 
@@ -110,6 +111,18 @@ def test_outcomes(base, head, verdict, outcome):
 
     assert (verdict, outcome) == (change.verdict, change.outcome)
     assert (outcome == Judgement.WORSE) == change.against
+
+
+def test_outcome_that_is_not_told():
+    """Where a file does not say how a case ended, its numbers are judged, and the outcome is not."""
+    told, untold = make_point(), make_point(speedup=1.3, outcome=Outcome.UNKNOWN)
+    nothing = make_failure(outcome=Outcome.UNKNOWN)
+    lost, found, neither = one(told, untold), one(untold, replace(told, outcome=Outcome.UNKNOWN)), one(nothing, nothing)
+
+    assert (Verdict.REGRESSED, Judgement.ABSENT) == (lost.verdict, lost.outcome)
+    assert (Verdict.IMPROVED, Judgement.SAME) == (found.verdict, found.outcome)
+    assert (Verdict.INCONCLUSIVE, "no number is known of both") == (neither.verdict, neither.why)
+    assert Judgement.ABSENT == one(nothing, make_failure()).outcome
 
 
 def test_times_that_are_not_valid():
@@ -256,6 +269,24 @@ def test_point_of_a_record():
         failed.speedup,
         failed.graph_breaks,
     )
+
+
+def test_point_of_what_others_state():
+    """A stated figure has no interval, and its bytes count only where they may be compared."""
+    estimate = Estimate(1.5, None, None, None, STATED)
+    stated = Stated(eager_s=0.03, compiled_s=0.02, compile_wall_s=40.0, compiled_peak_bytes=1, memory_comparable=False)
+    fields = {"timing": None, "compile": None, "memory": None, "stated": stated}
+    point = point_of(make_record(make_case(), derived=Derived(valid=True, speedup=estimate), **fields))
+
+    assert (1.5, None, 0.03, None, 0.02, None) == (
+        point.speedup,
+        point.speedup_low,
+        point.eager_s,
+        point.eager_high_s,
+        point.compiled_s,
+        point.compiled_low_s,
+    )
+    assert (40.0, None, None) == (point.compile_wall_s, point.compiled_peak_bytes, point.graph_breaks)
 
 
 def test_point_of_what_is_not_comparable():

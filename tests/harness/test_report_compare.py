@@ -78,8 +78,8 @@ def row_of(comparison, name):
     [
         (
             "slower",
-            "regressed toy/slower inference fp32 1.40x [1.39, 1.41] -> 1.30x [1.29, 1.31] -7.1 % [-8.4, -5.8], floor 2 % "
-            "eager 20.0 -> 20.0 ms compiled 14.3 -> 15.4 ms peak memory 100 MiB -> 200 MiB (worse) "
+            "regressed toy/slower inference fp32 1.40x [1.39, 1.41] -> 1.30x [1.29, 1.31] -7.1 % [-8.4, -5.8], "
+            "floor 2 % eager 20.0 -> 20.0 ms compiled 14.3 -> 15.4 ms peak memory 100 MiB -> 200 MiB (worse) "
             "graph breaks 0 -> 3 (worse)",
         ),
         ("broken", "status changed toy/broken inference fp32 pass -> fail_to_run: no such operator (worse)"),
@@ -118,7 +118,7 @@ def test_metrics_and_means(comparison):
 
     assert "  compile time: 1 worse, 4 same, 1 absent" in text
     assert "toy inference fp32: geometric mean 1.40x [1.39, 1.41] -> 1.40x [1.39, 1.41] over the 5 models valid" in text
-    assert "these models [-1.0, +1.0]; models like these: no interval (5 families, at least 6 are needed)" in text
+    assert "these models [-1.3, +1.1]; models like these: no interval (5 families, at least 6 are needed)" in text
     assert "left out: broken (fail_to_run in the head), gone (only in the base), new|x?[1m (only in the head)" in text
 
 

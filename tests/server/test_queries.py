@@ -279,3 +279,19 @@ def test_run_says_how_fit_its_host_was(store, queries):
 
     assert found == queries.run(factory.RUN_ID).doctor
     assert () == queries.run(OTHER_ID).doctor
+
+
+def test_records(store, queries):
+    """All newest records of a run come in the order of its plan, with their statistics and without their samples."""
+    run = factory.make_run(3)
+    store.open(run)
+    second, first = (factory.make_record(run.plan[place].case) for place in (2, 0))
+    for record in (second, first, factory.make_record(run.plan[0].case, Outcome.CRASH, attempt=2)):
+        store.record(record)
+
+    found = queries.records(run.id[:10])
+
+    assert [(first.case.id, Outcome.CRASH), (second.case.id, Outcome.PASS)] == [(r.case.id, r.outcome) for r in found]
+    assert (second.derived, ()) == (found[1].derived, found[1].timing.eager_s)
+    with pytest.raises(NotFound):
+        queries.records("zz")

@@ -16,7 +16,7 @@ from harness.compare_points import Point, fingerprint, point_of, point_of_plan
 from harness.compare_values import change_values, cohort_values, comparison_values, refused_values
 from harness.errors import UsageError
 from harness.journal import replay
-from harness.record import Environment, Outcome
+from harness.record import Environment
 from harness.report_compare import Side
 from harness.report_markdown import markdown
 
@@ -117,7 +117,7 @@ def _journal(path: Path) -> Loaded:
 def _stored(name: str, database: str) -> Loaded:
     from server import db  # here, so that journals are compared without a database library
     from server.queries import NotFound, Queries
-    from server.schemas import RunState, Status
+    from server.schemas import RunState
 
     if not db.exists(database):
         raise UsageError(f"{name!r} is no file, and there is no database {database}. Name two journals, or --database.")
@@ -125,13 +125,7 @@ def _stored(name: str, database: str) -> Loaded:
     try:
         queries = Queries(engine)
         run = queries.run(name)
-        hard = fingerprint(run.environment)
-        points = {each.case.id: point_of(each, hard) for each in queries.records(run.id)}
-        for row in queries.results(run.id):
-            if row.case_id not in points:
-                outcome = Outcome.SKIPPED if row.status == Status.SKIPPED else Outcome.MISSING
-                names = (row.case_id, row.suite, row.model, row.configuration_id, row.label)
-                points[row.case_id] = Point(*names, outcome=outcome, text=row.text, hard=hard)
+        points = queries.points(run.id)
     except NotFound as error:
         raise UsageError(str(error)) from None
     finally:
@@ -139,7 +133,7 @@ def _stored(name: str, database: str) -> Loaded:
     side = report_compare.side_of(run.id, run.started_at, run.device, run.environment)
     if run.state == RunState.RUNNING:
         side = replace(side, about=f"{side.about}, still running")
-    return Loaded(side, run.environment, list(points.values()))
+    return Loaded(side, run.environment, points)
 
 
 def _families() -> dict[str, str]:

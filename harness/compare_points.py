@@ -29,11 +29,11 @@ class Point:
     speedup_low: float | None = None
     speedup_high: float | None = None
     eager_s: float | None = None
-    eager_low_s: float | None = None
-    eager_high_s: float | None = None
+    eager_s_low: float | None = None
+    eager_s_high: float | None = None
     compiled_s: float | None = None
-    compiled_low_s: float | None = None
-    compiled_high_s: float | None = None
+    compiled_s_low: float | None = None
+    compiled_s_high: float | None = None
     compile_wall_s: float | None = None
     """Of a cold compilation; None where a cache answered."""
     eager_peak_bytes: int | None = None
@@ -59,24 +59,17 @@ def fingerprint(environment: Environment) -> str | None:
 
 def point_of(record: Record, hard: str | None = None) -> Point:
     """Return a record's point; `hard` is the fingerprint of its run's environment."""
-    derived, numbers = record.derived, record.numbers
-    speedup, eager, compiled = map(_ends, (derived.speedup, derived.eager_s, derived.compiled_s))
+    numbers = record.numbers
     warm = record.compile is not None and not record.compile.cold
     return Point(
         *_names(record.case),
-        outcome=record.outcome,
-        valid=derived.valid,
-        text=_why(record),
-        hard=hard,
-        speedup=numbers.speedup.value if numbers.speedup else None,
-        speedup_low=speedup[0],
-        speedup_high=speedup[1],
-        eager_s=numbers.eager_s,
-        eager_low_s=eager[0],
-        eager_high_s=eager[1],
-        compiled_s=numbers.compiled_s,
-        compiled_low_s=compiled[0],
-        compiled_high_s=compiled[1],
+        record.outcome,
+        record.derived.valid,
+        _why(record),
+        hard,
+        *_estimate(numbers.speedup),
+        *_estimate(numbers.eager_s),
+        *_estimate(numbers.compiled_s),
         compile_wall_s=None if warm else numbers.compile_wall_s,
         eager_peak_bytes=numbers.eager_peak_bytes,
         compiled_peak_bytes=numbers.compiled_peak_bytes,
@@ -101,5 +94,5 @@ def _why(record: Record) -> str | None:
     return record.text or (f"{record.failure.kind}: {record.failure.text}" if record.failure else None)
 
 
-def _ends(estimate: Estimate | None) -> tuple[float | None, float | None]:
-    return (estimate.low, estimate.high) if estimate else (None, None)
+def _estimate(found: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    return (found.value, found.low, found.high) if found else (None, None, None)

@@ -54,8 +54,8 @@ class Trait:
 TRAITS: Mapping[Metric, Trait] = MappingProxyType(
     {
         Metric.SPEEDUP: Trait(True, Family.TIME, 0.02, timed=True, ends=("speedup_low", "speedup_high")),
-        Metric.EAGER_TIME: Trait(False, Family.TIME, 0.02, timed=True, ends=("eager_low_s", "eager_high_s")),
-        Metric.COMPILED_TIME: Trait(False, Family.TIME, 0.02, timed=True, ends=("compiled_low_s", "compiled_high_s")),
+        Metric.EAGER_TIME: Trait(False, Family.TIME, 0.02, timed=True, ends=("eager_s_low", "eager_s_high")),
+        Metric.COMPILED_TIME: Trait(False, Family.TIME, 0.02, timed=True, ends=("compiled_s_low", "compiled_s_high")),
         # One cold compilation a side, on a host that does other things too; see docs/comparing.md for what was seen.
         Metric.COMPILE_TIME: Trait(False, Family.COMPILE, 0.2),
         # One peak a side, which a CPU's kernel counts with pages that the allocator happens to keep.

@@ -53,8 +53,7 @@ def _times(speedup: float, eager_s: float, width: float) -> dict[str, float]:
     values = {"speedup": speedup, "eager_s": eager_s, "compiled_s": eager_s / (speedup or 1.0)}
     ends = {}
     for name, value in values.items():
-        stem, unit = name.removesuffix("_s"), "_s" if name.endswith("_s") else ""
-        ends |= {f"{stem}_low{unit}": value * (1 - width), f"{stem}_high{unit}": value * (1 + width)}
+        ends |= {f"{name}_low": value * (1 - width), f"{name}_high": value * (1 + width)}
     return values | ends
 
 

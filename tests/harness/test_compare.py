@@ -254,7 +254,7 @@ def test_point_of_a_record():
     assert derived.speedup is not None
     assert (derived.speedup.value, derived.speedup.low) == (point.speedup, point.speedup_low)
     assert derived.compiled_s is not None
-    assert (derived.compiled_s.value, derived.compiled_s.high) == (point.compiled_s, point.compiled_high_s)
+    assert (derived.compiled_s.value, derived.compiled_s.high) == (point.compiled_s, point.compiled_s_high)
     assert (27.3, 64 << 20, 48 << 20, 64 / 48, 0) == (
         point.compile_wall_s,
         point.eager_peak_bytes,
@@ -282,9 +282,9 @@ def test_point_of_what_others_state():
         point.speedup,
         point.speedup_low,
         point.eager_s,
-        point.eager_high_s,
+        point.eager_s_high,
         point.compiled_s,
-        point.compiled_low_s,
+        point.compiled_s_low,
     )
     assert (40.0, None, None) == (point.compile_wall_s, point.compiled_peak_bytes, point.graph_breaks)
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from harness import beside
-from harness.record import Finding, Level, Measure, Outcome, Protocol, Stage
+from harness.compare_points import fingerprint, point_of, point_of_plan
+from harness.record import Finding, Flag, Level, Measure, Outcome, Protocol, Stage
 from harness.stats import wilson
 from server.queries import NotFound, Queries, Sort
 from server.schemas import RunState, Status
@@ -281,17 +282,23 @@ def test_run_says_how_fit_its_host_was(store, queries):
     assert () == queries.run(OTHER_ID).doctor
 
 
-def test_records(store, queries):
-    """All newest records of a run come in the order of its plan, with their statistics and without their samples."""
-    run = factory.make_run(3)
+def test_points(store, queries):
+    """A run's points are those of its records and its plan, whether from columns or from the records themselves."""
+    run = factory.make_run(6, skip={"model_4": "too large"})
     store.open(run)
-    second, first = (factory.make_record(run.plan[place].case) for place in (2, 0))
-    for record in (second, first, factory.make_record(run.plan[0].case, Outcome.CRASH, attempt=2)):
+    warm = factory.make_compile().model_copy(update={"cold": False})
+    records = [
+        factory.make_record(run.plan[0].case),
+        factory.make_record(run.plan[1].case, Outcome.CRASH),
+        factory.make_record(run.plan[2].case, emulated=True),
+        factory.make_record(run.plan[3].case, compile=warm, flags=(Flag.NOT_COLD,)),
+    ]
+    for record in records:
         store.record(record)
+    hard = fingerprint(run.environment)
 
-    found = queries.records(run.id[:10])
+    found = queries.points(run.id[:10])
 
-    assert [(first.case.id, Outcome.CRASH), (second.case.id, Outcome.PASS)] == [(r.case.id, r.outcome) for r in found]
-    assert (second.derived, ()) == (found[1].derived, found[1].timing.eager_s)
+    assert [*(point_of(each, hard) for each in records), *(point_of_plan(each, hard) for each in run.plan[4:])] == found
     with pytest.raises(NotFound):
-        queries.records("zz")
+        queries.points("zz")

@@ -223,7 +223,7 @@ def _point(row: Any, hard: str | None) -> Point:
     if row.outcome is None:
         outcome = record.Outcome.SKIPPED if row.skip else record.Outcome.MISSING
         return Point(row.case_id, row.suite, row.model, row.configuration_id, row.label, outcome, False, row.skip, hard)
-    known = {field.name: getattr(row, field.name, None) for field in fields(Point)}
+    known: dict[str, Any] = {field.name: getattr(row, field.name, None) for field in fields(Point)}
     outcome, cold = record.Outcome(row.outcome), record.Flag.NOT_COLD not in row.flags
     known |= {"outcome": outcome, "hard": hard, "compile_wall_s": row.compile_wall_s if cold else None}
     return Point(**known | {"text": row.invalid_why if outcome == record.Outcome.PASS else row.text})

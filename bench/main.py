@@ -15,6 +15,7 @@ VERBS = {
     "run": ("bench.run", "Measure models, eager against compiled."),
     "list": ("bench.list", "Show suites, models, devices or runs."),
     "plan": ("bench.plan", "Show what a run would do, without doing it."),
+    "compare": ("bench.compare", "What changed between two runs?"),
     "doctor": ("bench.doctor", "Is this host fit to measure?"),
     "serve": ("bench.serve", "Serve the dashboard."),
     "import": ("bench.data", "Load journals into the database."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, Engine, Select, func, select
 from sqlalchemy.orm import Session
 
 from harness import beside, record
+from harness.compare_points import Point, fingerprint
 from harness.errors import BenchError
 from server import answers, db, rows, schemas
 from server.schemas import RunState
@@ -174,6 +176,17 @@ class Queries:
             samples = Session(connection).get(Samples, found.key)
         return rows.record_of(found.document, samples)
 
+    def points(self, run_id: str) -> list[Point]:
+        """Return every planned case of a run as a side of a comparison, in the order of the plan.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            run = _find(connection, run_id)
+            hard = fingerprint(rows.stored_as(record.Environment, run.environment))
+            return [_point(row, hard) for row in connection.execute(_results(run.key))]
+
     @contextmanager
     def _read(self) -> Iterator[Connection]:
         with db.explained(self._engine.url), self._engine.begin() as connection:
@@ -204,6 +217,16 @@ def sorted_by(results: Iterable[schemas.Result], sort: Sort, descending: bool = 
     present = [result for result in planned if value(result) is not None]
     present.sort(key=value, reverse=descending)
     return present + [result for result in planned if value(result) is None]
+
+
+def _point(row: Any, hard: str | None) -> Point:
+    if row.outcome is None:
+        outcome = record.Outcome.SKIPPED if row.skip else record.Outcome.MISSING
+        return Point(row.case_id, row.suite, row.model, row.configuration_id, row.label, outcome, False, row.skip, hard)
+    known: dict[str, Any] = {field.name: getattr(row, field.name, None) for field in fields(Point)}
+    outcome, cold = record.Outcome(row.outcome), record.Flag.NOT_COLD not in row.flags
+    known |= {"outcome": outcome, "hard": hard, "compile_wall_s": row.compile_wall_s if cold else None}
+    return Point(**known | {"text": row.invalid_why if outcome == record.Outcome.PASS else row.text})
 
 
 # -- statements -------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from harness import beside
-from harness.record import Finding, Level, Measure, Outcome, Protocol, Stage
+from harness.compare_points import fingerprint, point_of, point_of_plan
+from harness.record import Finding, Flag, Level, Measure, Outcome, Protocol, Stage
 from harness.stats import wilson
 from server.queries import NotFound, Queries, Sort
 from server.schemas import RunState, Status
@@ -279,3 +280,25 @@ def test_run_says_how_fit_its_host_was(store, queries):
 
     assert found == queries.run(factory.RUN_ID).doctor
     assert () == queries.run(OTHER_ID).doctor
+
+
+def test_points(store, queries):
+    """A run's points are those of its records and its plan, whether from columns or from the records themselves."""
+    run = factory.make_run(6, skip={"model_4": "too large"})
+    store.open(run)
+    warm = factory.make_compile().model_copy(update={"cold": False})
+    records = [
+        factory.make_record(run.plan[0].case),
+        factory.make_record(run.plan[1].case, Outcome.CRASH),
+        factory.make_record(run.plan[2].case, emulated=True),
+        factory.make_record(run.plan[3].case, compile=warm, flags=(Flag.NOT_COLD,)),
+    ]
+    for record in records:
+        store.record(record)
+    hard = fingerprint(run.environment)
+
+    found = queries.points(run.id[:10])
+
+    assert [*(point_of(each, hard) for each in records), *(point_of_plan(each, hard) for each in run.plan[4:])] == found
+    with pytest.raises(NotFound):
+        queries.points("zz")

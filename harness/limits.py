@@ -15,7 +15,7 @@ from harness.compare_rules import Metric, number
 from harness.record import Outcome
 
 ROUNDING = 1e-12
-"""0.95 of 1.4 is 1.33, whatever the last bit of the product says."""
+"""0.95 of 2.47 is 2.3465, whatever the last bit of the product says."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from harness.record import Outcome
 from tests.harness.points import make_failure, make_point
 
 
-@pytest.mark.parametrize(("old", "at", "below"), [(1.4, 1.33, 1.3299), (2.0, 1.9, 1.8999), (1.0, 0.95, 0.9499)])
+@pytest.mark.parametrize(("old", "at", "below"), [(2.47, 2.3465, 2.3464), (2.0, 1.9, 1.8999), (1.0, 0.95, 0.9499)])
 def test_speedup(old, at, below):
     """A speedup of 0.95 times the old one is no alarm, whatever the last bit says; a little less is, with the limit."""
     assert () == alarms(make_point(speedup=old), make_point(speedup=at))

@@ -14,6 +14,7 @@ from harness.record import (
     Observed,
     Outcome,
     Reference,
+    Stated,
     StopReason,
     Timing,
 )
@@ -56,6 +57,35 @@ def derive(
         memory_ratio=_memory_ratio(memory),
         flags=_flags(observed, accuracy, compile, timing, speedup, conditions),
     )
+
+
+def derive_stated(outcome: Outcome, stated: Stated, checked: bool) -> Derived:
+    """Return the figures that others state, in the place of those of our own method: without intervals.
+
+    Args:
+        checked: they say that the output was held against something.
+    """
+    speedup = None
+    if stated.speedup is not None and stated.speedup > 0:
+        speedup = stats.Estimate(stated.speedup, None, None, None, stats.STATED)
+    why = None if speedup else "no speedup is stated"
+    doubts = [f"the outcome is {outcome}"] if outcome != Outcome.PASS else []
+    doubts += [why] if why else []
+    return Derived(
+        valid=not doubts,
+        invalid_why="; ".join(doubts) or None,
+        speedup=speedup,
+        no_estimate=why,
+        break_even_steps=_stated_break_even(stated),
+        memory_ratio=stated.memory_ratio,
+        flags=(Flag.NO_REFERENCE,) if outcome == Outcome.PASS and not checked else (),
+    )
+
+
+def _stated_break_even(stated: Stated) -> float | None:
+    if stated.compile_wall_s is None or stated.compile_wall_s < 0 or not stated.eager_s or not stated.compiled_s:
+        return None
+    return stats.break_even(stated.compile_wall_s, stated.eager_s, stated.compiled_s)
 
 
 def _estimate(answer: stats.Estimate | stats.NoEstimate) -> stats.Estimate | None:

@@ -631,6 +631,8 @@ class Stated(Frozen):
     unique_graph_breaks: int | None = None
     operators: int | None = None
     recompiles: int | None = None
+    break_reasons: tuple[str, ...] = ()
+    """Why graphs broke, each reason once."""
     cudagraph_skips: int | None = None
     instructions: int | None = None
     """Processor instructions spent on compiling."""

@@ -18,7 +18,8 @@ VERBS = {
     "compare": ("bench.compare", "What changed between two runs?"),
     "doctor": ("bench.doctor", "Is this host fit to measure?"),
     "serve": ("bench.serve", "Serve the dashboard."),
-    "import": ("bench.data", "Load journals into the database."),
+    "import": ("bench.data", "Load journals, or results of others, into the database."),
+    "export": ("bench.export", "Write a run as files that others read."),
 }
 """Verb -> the module with its Typer `app`, and what it does."""
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.beside import Compared, Comparison
 from harness.budget import Fitted
 from harness.record import NO_BACKEND, EndReason, Finding, Level, Outcome, Planned, Record, Run
-from harness.reference import Quantity, ReferenceConfiguration
-from harness.stats import Estimate
+from harness.reference import Quantity, ReferenceConfiguration, Rule
+from harness.rules import Figures
+from harness.stats import Estimate, NoEstimate
 from harness.summary import Summary
 
 NAMED = 8
@@ -205,6 +206,22 @@ def _ours(compared: Compared) -> str:
         return f"none ({compared.why_not})"
     number = f"{compared.ours:.1%}" if compared.published.of == Quantity.PASS_RATE else f"{compared.ours:.2f}x"
     return f"{number} of {compared.of} models"
+
+
+def rule_lines(figures: Sequence[Figures], rule: Rule) -> list[str]:
+    """Return what a rule of others makes of a run, a line per suite and configuration."""
+    lines = [f"  by the {rule.name} ({rule.about}):"]
+    for each in figures:
+        found = each.aggregates
+        rate = f" ({found.pass_rate:.0%})" if found.pass_rate is not None else ""
+        mean = "none" if isinstance(found.speedup, NoEstimate) else f"{found.speedup:.2f}x of {found.models} models"
+        parts = [f"{found.passed} of {found.rows} passed{rate}", f"geometric mean {mean}"]
+        if not isinstance(found.compile_s, NoEstimate):
+            parts.append(f"mean compile {found.compile_s:.2f} s")
+        if not isinstance(found.memory_ratio, NoEstimate):
+            parts.append(f"mean memory ratio {found.memory_ratio:.2f}x")
+        lines.append(f"    {each.suite} {each.configuration.label}: {', '.join(parts)}")
+    return lines
 
 
 def reference_lines(reference: ReferenceConfiguration) -> list[str]:

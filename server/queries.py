@@ -161,6 +161,42 @@ class Queries:
             cases = [f"{case_key}.{attempt}" for case_key, attempt in connection.execute(in_hand)]
         return "-".join([run.id, state, str(results), *cases]) + f"/{run.heartbeat_at.isoformat()}"
 
+    def head(self, name: str = LATEST) -> record.Run:
+        """Return a run as the first line of its journal, without its plan.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            run = _find(connection, name)
+        same = ("id", "started_at", "command", "profile", "protocol", "doctor", "environment", "reference")
+        later = ("source", "dated", "trigger", "branch", "commit", "fork_point")
+        return rows.stored_as(record.Run, {"plan": (), **{part: getattr(run, part) for part in same + later}})
+
+    def records(self, run_id: str, at_once: int = 100) -> Iterator[record.Record]:
+        """Yield the newest record of each case of a run, samples included, in the order of its plan.
+
+        Those that were pruned are passed over.
+        """
+        newest = (
+            select(Planned.result_key)
+            .join(Run, Run.key == Planned.run_key)
+            .where(Run.id == run_id, Planned.result_key.is_not(None))
+            .order_by(Planned.position)
+        )
+        with self._read() as connection:
+            keys = [key for key in connection.scalars(newest) if key is not None]
+        for start in range(0, len(keys), at_once):
+            some = keys[start : start + at_once]
+            with self._read() as connection:
+                details = select(Detail.result_key, Detail.document).where(Detail.result_key.in_(some))
+                found = {row.result_key: row.document for row in connection.execute(details)}
+                timed = Session(connection).scalars(select(Samples).where(Samples.result_key.in_(some)))
+                samples = {each.result_key: each for each in timed}
+                for key in some:
+                    if found.get(key) is not None:
+                        yield rows.record_of(found[key], samples.get(key))
+
     def record(self, record_id: str) -> record.Record:
         """Return a whole record, samples included.
 

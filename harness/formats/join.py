@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from harness.commits import normalised
 from harness.formats.facts import Fact, Format, Parsed, Where
 from harness.formats.judge import judge
 from harness.formats.names import DEVICES
@@ -78,6 +79,7 @@ def join(parsed: Sequence[Parsed], given: Where, command: str) -> list[Imported]
     for each in parsed:
         for fact in each.facts:
             where = given.over(fact.where.over(each.where))
+            where = replace(where, commit=normalised(where.commit))
             uploads.setdefault(_upload(each, fact, where), []).append(_Placed(fact, where, each))
     return [_run(_sides(placed), command) for placed in uploads.values()]
 

@@ -13,8 +13,8 @@ from pathlib import PurePath
 
 from harness.formats.facts import Where
 from harness.formats.text import when
-from harness.record import UNKNOWN, Configuration
-from suites.spec import MODES, Mode, Precision
+from harness.record import UNKNOWN, CompileScope, Configuration, OptimizerKind
+from suites.spec import MODES, Attention, Mode, Precision, Preset
 
 SUITES: Mapping[str, str] = {"timm_models": "timm", "torchbench": "torchbench", "huggingface": "huggingface"}
 """Their names of the suites, and ours."""
@@ -33,6 +33,9 @@ DTYPES: Mapping[str, tuple[Precision, str | None]] = {
 
 DEVICES = ("cuda", "cpu", "rocm", "xpu", "mps", "hpu")
 TARGETS = ("accuracy", "performance")
+
+PLAIN = "default"
+"""In the place of a variant where there is none."""
 
 NO_MODE = "nomode"
 """In the place of a mode that is unknown, in names that we write."""
@@ -72,34 +75,53 @@ def of(path: str | PurePath) -> Name:
     return Name(Where(commit=commit, time=moment).over(where), target, "|".join(filter(None, (key, commit, time))))
 
 
-def written(configuration: Configuration, suite: str, kind: str, target: str) -> str:
+def written(configuration: Configuration, suite: str, kind: str, target: str, *, exact: bool = False) -> str:
     """Return the name, without its ending, that `of` reads back.
 
     Args:
         kind: of the device, e.g. `cuda`; the rest of the device's name is the machine.
+        exact: `amp_bf16` in place of the usual `amp`.
     """
     ours = {name: word for word, name in SUITES.items()}
-    variant = (configuration.variant or "").removesuffix(QUANTIZED).strip()
-    if not variant:
-        variant = "dynamic" if configuration.dynamic else "default"
     mode = NO_MODE if configuration.mode == Mode.UNKNOWN else configuration.mode.value
     device = kind if kind in DEVICES else UNKNOWN
     product = configuration.device.removeprefix(device).strip("-")
-    parts = [_backend(configuration.backend), variant, ours.get(suite, suite), dtype_of(configuration), mode, device]
+    dtype = dtype_of(configuration, exact=exact)
+    parts = [_backend(configuration.backend), _variant(configuration), ours.get(suite, suite), dtype, mode, device]
     parts += [re.sub(r"[^\w.+]+", "-", product)] if product else []
-    return "_".join([*parts, target])
+    return re.sub(r"[/\\\0]", "-", "_".join([*parts, target]))
+
+
+def _variant(configuration: Configuration) -> str:
+    """Return the variant, or of a run of ours what differs from the plain way, so that no two share a file."""
+    found = configuration
+    if found.variant is not None:
+        return found.variant.removesuffix(f" {QUANTIZED}") if is_quantized(found) else found.variant
+    words = [found.preset.value] if found.preset != Preset.FULL else []
+    words += [found.compile_mode] if found.compile_mode != "default" else []
+    words += ["whole_step"] if found.compile_scope == CompileScope.STEP else []
+    words += [found.optimizer.value] if found.optimizer != OptimizerKind.NONE else []
+    words += [name for name in ("tf32", "dynamic", "deterministic") if getattr(found, name)]
+    words += ["eager_attention"] if found.attention != Attention.FUSED else []
+    return "_".join(words) or PLAIN
+
+
+def is_quantized(configuration: Configuration) -> bool:
+    return (configuration.variant or "").split()[-1:] == [QUANTIZED]
 
 
 def _backend(backend: str) -> str:
     return next((word for word, known in _BACKENDS.items() if known == backend), backend)
 
 
-def dtype_of(configuration: Configuration) -> str:
+def dtype_of(configuration: Configuration, *, exact: bool = False) -> str:
     """Return upstream's word for a number format; `notset` where it is unknown."""
-    if configuration.variant and configuration.variant.split()[-1] == QUANTIZED:
+    if is_quantized(configuration):
         return QUANTIZED
-    words = {precision: word for word, (precision, amp) in DTYPES.items() if amp is None}
-    return "notset" if configuration.precision == Precision.UNKNOWN else words[configuration.precision]
+    if configuration.precision == Precision.UNKNOWN:
+        return "notset"
+    amp_dtype = configuration.amp_dtype if exact else None
+    return next(word for word, found in DTYPES.items() if found == (configuration.precision, amp_dtype))
 
 
 def _dated(stem: str) -> tuple[str, str | None, str | None]:
@@ -184,10 +206,14 @@ def _head(head: str) -> Where:
             device=device,
             backend=backend,
             precision=precision,
-            variant=None if variant in ("", "default") else variant,
+            variant=None if variant in ("", PLAIN) else variant,
             dynamic=dynamic,
         )
-    return Where(device=device, variant=head or None)
+    if head == UNKNOWN or _starts(head, UNKNOWN):
+        head = _behind(head, UNKNOWN)
+    elif head.endswith(f"_{PLAIN}"):  # only we write that, behind whatever backend it was
+        return Where(device=device, backend=head.removesuffix(f"_{PLAIN}"))
+    return Where(device=device, variant=None if head in ("", PLAIN) else head)
 
 
 def _starts(text: str, word: str) -> bool:

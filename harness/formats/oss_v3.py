@@ -27,10 +27,19 @@ _SCALED: Mapping[str, tuple[str, float]] = {
     "eager_peak_mem": ("eager_peak_bytes", 1e9),
     "dynamo_peak_mem": ("compiled_peak_bytes", 1e9),
     INSTRUCTIONS: ("instructions", 1.0),
+    "eager_samples_per_s": ("eager_samples_per_s", 1.0),
+    "compiled_samples_per_s": ("compiled_samples_per_s", 1.0),
+    "recompiles": ("recompiles", 1.0),
 }
 """Metric -> field of `Stated`, and what it is multiplied by."""
 
-_WHOLE = ("eager_peak_bytes", "compiled_peak_bytes", "instructions", *COUNTERS.values())
+_WHOLE = ("eager_peak_bytes", "compiled_peak_bytes", "instructions", "recompiles", *COUNTERS.values())
+BENCHMARK = "TorchInductor"
+"""The name under which results of torch.compile are: of no suite."""
+
+SAMPLES = "_samples"
+"""Ending of a metric whose values are single measurements, beside the metric that is their statistic."""
+
 _ZERO_IS_NONE = ("compression_ratio", "eager_peak_mem", "dynamo_peak_mem")
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "benchmark": ("name", "mode", "dtype", "extra_info"),
@@ -155,7 +164,7 @@ def _fact(file: File, line: int, record: Mapping[str, Any], found: Any) -> Fact:
         notes=tuple(notes),
         order=(_whole(record.get("run_attempt")) or 0, _whole(record.get("job_id")) or 0),
         upload=upload or None,
-        said={name: str(extra[name]) for name in ("outcome", "stage", "side", "text", "checked") if extra.get(name)},
+        said={name: str(extra[name]) for name in ("outcome", "stage", "side", "text") if extra.get(name)},
     )
 
 
@@ -168,7 +177,8 @@ def _where(record: Mapping[str, Any]) -> tuple[Where, str]:
     origins = model.get("origins") or []
     suite = str(origins[0] if origins else extra.get("suite") or "")
     if not suite:
-        suite = model["type"] if model.get("type") in names.SUITES else str(benchmark.get("name") or "")
+        name = str(benchmark.get("name") or "")
+        suite = str(model["type"]) if model.get("type") in names.SUITES else name if name != BENCHMARK else ""
     dtype = names.DTYPES.get(str(benchmark.get("dtype") or ""))
     mode = str(benchmark.get("mode") or "")
     named = names.of(output).where if output else Where()
@@ -195,6 +205,8 @@ def _values(
 ) -> tuple[dict[str, Any], str | None]:
     """Return the fields of `Stated` that a metric gives, and the status that it may be."""
     name = str(metric["name"])
+    if name.endswith(SAMPLES):
+        return {}, None
     values = metric.get("benchmark_values") or []
     words_ = _texts(extra.get("benchmark_values"))
     if not values and words_:

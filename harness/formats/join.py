@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from harness.commits import normalised
@@ -78,10 +79,16 @@ def join(parsed: Sequence[Parsed], given: Where, command: str) -> list[Imported]
     uploads: dict[_Key, list[_Placed]] = {}
     for each in parsed:
         for fact in each.facts:
-            where = given.over(fact.where.over(each.where))
-            where = replace(where, commit=normalised(where.commit))
+            where = _merged(given, fact.where, each.where)
             uploads.setdefault(_upload(each, fact, where), []).append(_Placed(fact, where, each))
     return [_run(_sides(placed), command) for placed in uploads.values()]
+
+
+@cache
+def _merged(given: Where, row: Where, file: Where) -> Where:
+    """Return what options, a row and its file say together; cached, since most rows of a file say the same."""
+    where = given.over(row.over(file))
+    return replace(where, commit=normalised(where.commit))
 
 
 def _upload(parsed: Parsed, fact: Fact, where: Where) -> _Key:
@@ -121,13 +128,15 @@ def _run(placed: Sequence[_Placed], command: str) -> Imported:
         commit=first.where.commit,
     )
     judged = [
-        (case, attempt, judge(facts)) for case, attempts in cases.items() for attempt, facts in enumerate(attempts, 1)
+        (case, case.id, attempt, judge(facts))
+        for case, attempts in cases.items()
+        for attempt, facts in enumerate(attempts, 1)
     ]
-    said = [(case.id, attempt, each.outcome, _said(each.stated)) for case, attempt, each in judged]
+    said = [(case_id, attempt, each.outcome, _said(each.stated)) for _, case_id, attempt, each in judged]
     run = run.model_copy(update={"id": _id(run, said)})
     records = tuple(
         Record(
-            id=record_id(run.id, case.id, attempt),
+            id=record_id(run.id, case_id, attempt),
             run_id=run.id,
             case=case,
             attempt=attempt,
@@ -135,7 +144,7 @@ def _run(placed: Sequence[_Placed], command: str) -> Imported:
             finished_at=at,
             **each.fields(),
         )
-        for case, attempt, each in judged
+        for case, case_id, attempt, each in judged
     )
     return Imported(
         run=run,

@@ -75,7 +75,7 @@ def test_line_ends_marks_blanks_comments() -> None:
 
 
 def test_dressed_numbers() -> None:
-    """s31: signs of times and thousands are read, what is not finite is absent, a negative time is an error with its line."""
+    """s31: dress is taken off, what is not finite is absent, a negative time is an error with its line."""
     path = case(31) / "dressed.csv"
     records = by_model(run_of(path, lenient=True).records)
 
@@ -160,7 +160,7 @@ def test_runs_without_a_commit(put: Put) -> None:
 
 
 def test_zeros_failures_and_skips() -> None:
-    """s36: the mean holds what passed and has a speedup, unclipped; clipped and with skips as passes only by their rule."""
+    """s36: the mean is of what passed, unclipped; clipped, and with skips as passes, only by the rule of 2022."""
     wanted, paths = expect(36), (case(36) / "accuracy.csv", case(36) / "performance.csv")
     run, summary = run_of(*paths), summary_of(*paths)
     records = by_model(run.records)

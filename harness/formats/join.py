@@ -195,7 +195,7 @@ def _attempts(placed: Sequence[_Placed]) -> tuple[list[list[Fact]], int]:
     of_json = sorted((each for each in placed if each.parsed.format == Format.OSS_V3), key=lambda each: each.fact.order)
     order = of_json[0].fact.order if of_json else (0, 0)
     for each in of_json:
-        slot = tuple(each.fact.row.cells)
+        slot = (*each.fact.row.cells, *each.fact.values)
         if slot in attempts[-1]:
             if each.fact.order != order:
                 attempts.append({})

@@ -108,10 +108,12 @@ def _accuracy(kind: str, record: Record, skips: bool) -> list[str] | None:
 
 
 def _has_nothing(record: Record) -> bool:
-    """Whether a case failed before it had a batch or a graph: the runner's placeholder row."""
+    """Whether a case failed before it had a batch or a count: the runner's placeholder row."""
+    found = record.numbers
+    counted = any(count is not None for count in (found.graphs, found.graph_breaks, found.operators))
     ran = record.outcome in (Outcome.PASS, Outcome.FAIL_ACCURACY)
-    stated = record.stated is not None and record.stated.word is not None and record.observed.batch_size is not None
-    return not ran and not stated and record.numbers.graphs is None
+    stated = record.stated is not None and record.observed.batch_size is not None
+    return not ran and not stated and not counted
 
 
 def _performances(kind: str, records: Sequence[Record]) -> list[list[str] | None]:

@@ -68,40 +68,66 @@ def main(
     given = _given(suite, mode, precision, device, backend, variant, commit, branch, trigger, time)
     asked = rules.rule(rule) if rule is not None else None
     store = Store.connect(database)
-    refused: list[Path] = []
+    refused: dict[Path, str] = {}
     parsed: list[Parsed] = []
     for path in files:
-        file = File(path)
         try:
-            format = detect.detect(file)
-            if format == Format.JOURNAL:
+            found = _looked_at(File(path))
+            if isinstance(found, Parsed):
+                parsed.append(found)
+            else:
                 _tell(_journal(store, path), as_json)
-                continue
-            found = detect.read(file, format)
-            if not lenient:
-                refuse(found)
-            parsed.append(found)
         except BenchError as error:
-            refused.append(path)
-            print(f"bench: {_named(path, error)} Nothing of this file was stored.", file=sys.stderr)
-    for each in parsed:
+            refused[path] = _named(path, error)
+    taken = parsed if lenient else _whole(parsed, refused)
+    for each in taken:
         _mention(each)
-    command = f"bench import {' '.join(map(str, files))}"
-    for run in join(parsed, given, command):
+    for run in join(taken, given, f"bench import {' '.join(map(str, files))}"):
         try:
-            _tell(_stored(store, run, parsed), as_json)
+            _tell(_stored(store, run, taken), as_json)
         except BenchError as error:
-            refused += map(Path, run.files)
-            print(f"bench: {run.files[0]}: {error} Nothing of this run was stored.", file=sys.stderr)
+            refused |= {Path(name): _named(Path(name), error) for name in run.files}
             continue
         if asked is not None:
             newest = {record.case.id: record for record in run.records}
             for line in report.rule_lines(rules.by_rule(run.run, newest, asked), asked):
                 print(line, file=sys.stderr if as_json else sys.stdout)
+    for text in refused.values():
+        print(f"bench: {text} Nothing of this file was stored.", file=sys.stderr)
     store.dispose()
     if refused:
-        others = " What the others hold is stored." if len(set(refused)) < len(files) else ""
-        raise BenchError(f"{len(set(refused))} of {len(files)} files could not be imported, see above.{others}")
+        others = " What the others hold is stored." if len(refused) < len(files) else ""
+        raise BenchError(f"{len(refused)} of {len(files)} files could not be imported, see above.{others}")
+
+
+def _looked_at(file: File) -> Parsed | None:
+    """Return what a file of others says; None of a journal, which is read line by line.
+
+    Raises:
+        BenchError: it cannot be read, or is nothing that bench knows.
+    """
+    format = detect.detect(file)
+    return None if format == Format.JOURNAL else detect.read(file, format)
+
+
+def _whole(parsed: Iterable[Parsed], refused: dict[Path, str]) -> list[Parsed]:
+    """Return the files of uploads without a bad line; the others join the refused, with the reason."""
+    found = list(parsed)
+    bad: dict[tuple[Path, str], Path] = {}
+    for each in found:
+        try:
+            refuse(each)
+        except BenchError as error:
+            refused[each.file.path] = str(error)
+            bad.setdefault(_upload(each), each.file.path)
+    for each in found:
+        if _upload(each) in bad and each.file.path not in refused:
+            refused[each.file.path] = f"{each.file.path}: is of the same upload as {bad[_upload(each)]}."
+    return [each for each in found if each.file.path not in refused]
+
+
+def _upload(parsed: Parsed) -> tuple[Path, str]:
+    return parsed.file.path.absolute().parent, parsed.key
 
 
 @dataclass(frozen=True)

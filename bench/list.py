@@ -145,7 +145,7 @@ def _run_cells(run: Run) -> tuple[str, ...]:
         f"{run.passed} of {run.planned - run.skipped}",
         str(run.skipped or ""),
         run.device,
-        run.host,
+        run.host or "",
         run.torch or "",
         run.command,
     )

@@ -116,9 +116,15 @@ class Run(Answer):
     """Last sign of life."""
     command: str
     device: str
-    host: str
-    cpu: str
+    host: str | None
+    cpu: str | None
     torch: str | None
+    source: str | None = None
+    """Null: measured here. Else the format of the files that it was imported from."""
+    dated: bool = True
+    """False: nothing says when it was measured; `started_at` is when its file was written."""
+    branch: str | None = None
+    commit: str | None = None
     planned: int
     skipped: int
     passed: int

@@ -272,13 +272,14 @@ def _source(files: Sequence[Parsed]) -> str:
 
 
 def _said(stated: Stated) -> dict[str, Any]:
-    """Return what is stated, without the names of files: a copy under another name says the same."""
-    return {**stated.model_dump(mode="json"), "rows": [dict(row.cells) for row in stated.rows]}
+    """Return what is stated, without names and order of files: copies, and in another order, say the same."""
+    rows = sorted(json.dumps(dict(row.cells), sort_keys=True) for row in stated.rows)
+    return {**stated.model_dump(mode="json"), "rows": rows, "notes": sorted(stated.notes)}
 
 
-def _id(run: Run, said: Sequence[object]) -> str:
+def _id(run: Run, said: Iterable[object]) -> str:
     at = run.started_at.isoformat() if run.dated else None
-    parts = (run.source, at, run.commit, run.branch, run.trigger, run.profile.name, said)
+    parts = (run.source, at, run.commit, run.branch, run.trigger, run.profile.name, sorted(said, key=json.dumps))
     return content_id(json.dumps(parts, sort_keys=True))
 
 

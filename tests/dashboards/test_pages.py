@@ -10,6 +10,7 @@ import pytest
 from dashboards.pages import needs_a_look
 from harness.record import Finding, Flag, Level, Outcome, Stage
 from server.queries import Queries
+from tests.harness.formats.reading import EXTERNAL, imported
 from tests.server import factory
 
 PAGES = ("/", "/runs", "/runs/latest", "/methods", "/nowhere", "/runs/nope", "/runs?page=x")
@@ -372,3 +373,19 @@ def test_hostile_findings_are_inert(client, store):
     body = client.get("/runs/latest").text
     assert "<script>alert" not in body
     assert "<img" not in body
+
+
+def test_runs_of_others(client, store):
+    """The pages of an imported run say where it comes from, and what is not known of it is not made up."""
+    (run,) = imported(EXTERNAL / "pytorch_perf/expected_ci_perf_inductor_torchbench_2023-01-30_2b267fa7f2.csv")
+    store.replay(run.lines())
+
+    seen = {path: text_of(client.get(path)) for path in ("/", "/runs", "/runs/latest")}
+
+    assert (
+        "Measured elsewhere, imported from pytorch-csv; of 30 Jan 2023, 00:00 UTC, commit 2b267fa7f2"
+        in seen["/runs/latest"]
+    )
+    assert "imported from pytorch-csv" in seen["/"]
+    assert not [text for text in seen.values() if re.search(r"\bNone\b(?!\.)", text)]
+    assert "2.60×" in seen["/runs/latest"]

@@ -302,3 +302,18 @@ def test_points(store, queries):
     assert [*(point_of(each, hard) for each in records), *(point_of_plan(each, hard) for each in run.plan[4:])] == found
     with pytest.raises(NotFound):
         queries.points("zz")
+
+
+def test_head_and_records(store, queries):
+    """A whole run comes back: its first line without the plan, and the newest record of each case with its samples."""
+    run = factory.make_run(3, source="pytorch-csv", commit="abc1234", dated=False)
+    first, second, _ = (planned.case for planned in run.plan)
+    old, new = (factory.make_record(first, attempt=attempt) for attempt in (1, 2))
+    other = factory.make_record(second, "timeout")
+    store.open(run)
+    for record in (old, other, new):
+        store.record(record)
+
+    assert run.model_copy(update={"plan": ()}) == queries.head(run.id[:8])
+    assert [new, other] == [*queries.records(run.id)]
+    assert [new, other] == [*queries.records(run.id, at_once=1)]

@@ -17,25 +17,16 @@ from pathlib import Path
 
 from harness import report
 from harness.errors import BenchError
+from harness.formats.words import said_by
 from harness.journal import History, replay
 from harness.record import Case, Outcome, Record
 from suites.spec import Mode, Preset
 
-WORDS = {
-    Outcome.PASS: {"pass"},
-    Outcome.FAIL_ACCURACY: {"fail_accuracy"},
-    Outcome.FAIL_TO_RUN: {"fail_to_run", "0.0000"},
-    Outcome.EAGER_FAIL_TO_RUN: {"eager_1st_run_fail", "eager_2nd_run_fail", "eager_fail_to_run"},
-    Outcome.EAGER_TWO_RUNS_DIFFER: {"eager_two_runs_differ", "eager_variation"},
-    Outcome.MODEL_FAIL_TO_LOAD: {"model_fail_to_load"},
-    Outcome.OOM: {"OOM", "eager_1st_run_OOM", "eager_2nd_run_OOM"},
-    Outcome.TIMEOUT: {"timeout"},
-    Outcome.CRASH: {"infra_error"},
-    Outcome.SKIPPED: {"pass_due_to_skip"},
-    Outcome.MISSING: set(),
-    Outcome.UNKNOWN: set(),
-}
+WORDS = {outcome: said_by(outcome) for outcome in Outcome}
 """Our outcomes in the words of the upstream runner, as `docs/glossary.md` has them."""
+
+WORDS[Outcome.FAIL_TO_RUN].add("0.0000")
+"""An accuracy of zero: older lists have it for a model that did not run. An import leaves it unknown."""
 
 
 @dataclass(frozen=True)

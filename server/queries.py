@@ -292,6 +292,7 @@ def _durations(device: str, backend: str, measure: record.Measure) -> Select[Any
         .where(Configuration.device == device, Configuration.backend == backend)
         .where(Run.protocol["measure"].as_string() == measure.value)
         .where(Result.outcome != record.Outcome.SKIPPED.value)
+        .where(Run.source.is_(None))  # others do not say how long a case took
         .order_by(Result.started_at, Result.id)
     )
 

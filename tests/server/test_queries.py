@@ -317,3 +317,16 @@ def test_head_and_records(store, queries):
     assert run.model_copy(update={"plan": ()}) == queries.head(run.id[:8])
     assert [new, other] == [*queries.records(run.id)]
     assert [new, other] == [*queries.records(run.id, at_once=1)]
+
+
+def test_runs_of_others_have_no_durations(store, queries):
+    """A case of an imported run took no time here: plans do not learn from it."""
+    case = factory.make_case()
+    asked = (case.device, case.backend, Measure.ALL)
+    store.open(factory.make_run([case], source="pytorch-csv"))
+    store.record(factory.make_record(case))
+
+    assert [] == queries.durations(*asked)
+    store.open(factory.make_run([case], id=factory.RUN_ID.replace("1", "2")))
+    store.record(factory.make_record(case, run_id=factory.RUN_ID.replace("1", "2")))
+    assert 1 == len(queries.durations(*asked))

@@ -83,7 +83,7 @@ def explained(url: URL) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        cause = str(error.orig).strip() or type(error.orig).__name__
+        cause = " ".join(str(error.orig).split()).rstrip(".") or type(error.orig).__name__
         raise BenchError(f"database {name}: {cause}. {_remedy(url, cause)}") from error
     except OSError as error:
         raise BenchError(f"database {name}: {error.strerror or error}. Check the path and its permissions.") from error

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, select, text, update
+from sqlalchemy import Connection, Engine, bindparam, delete, func, select, text, update
 
 from harness.errors import UsageError
 from harness.record import Outcome, now
 from server import db
 from server.heads import CHUNK, RECENT
-from server.maintenance.recount import EMPTY, POINT, point
+from server.maintenance.recount import EMPTY, HEAD, POINT, point
 from server.queries import SILENCE
 from server.tables import (
     Annotation,
@@ -157,33 +157,47 @@ def _shrink(connection: Connection, removed: Sequence[Any]) -> None:
     by_series: dict[int, list[Any]] = {}
     for row in removed:
         by_series.setdefault(row.series_key, []).append(row)
+    oldest_left = (
+        select(func.min(Result.started_at)).where(Result.series_key == Series.key).correlate(Series).scalar_subquery()
+    )
     for part in _chunks(sorted(by_series)):
-        heads = connection.execute(
-            select(Series.key, Series.results, Series.first_at, Series.passed_at, Series.recent)
+        found = connection.execute(
+            select(Series.key, *[Series.__table__.c[name] for name in HEAD], oldest_left.label("oldest_left"))
             .where(Series.key.in_(part))
             .order_by(Series.key)  # in one order, so that two writers cannot wait for each other
             .with_for_update()
         ).all()
-        for head in heads:
-            lost = by_series[head.key]
-            values = {"results": head.results - len(lost)}
-            if values["results"] <= 0:
-                values = EMPTY
-            else:
-                oldest, newest = min(row.started_at for row in lost), max(row.started_at for row in lost)
-                if oldest <= head.first_at:
-                    values |= {"first_at": connection.scalar(_of(head.key, Result.started_at, newest=False))}
-                if not head.recent or newest.timestamp() >= head.recent[0][0]:
-                    values |= _tail(connection, head.key)
-                if head.passed_at is not None and oldest <= head.passed_at <= newest:
-                    passed = _of(head.key, Result.started_at).where(Result.outcome == Outcome.PASS.value)
-                    values |= {"passed_at": connection.scalar(passed)}
-            connection.execute(update(Series).where(Series.key == head.key).values(**values))
+        heads = [_without(connection, head, by_series[head.key]) for head in found]
+        connection.execute(
+            update(Series)
+            .where(Series.key == bindparam("of"))
+            .values({name: bindparam(f"new_{name}") for name in HEAD}),
+            [
+                {"of": row.key, **{f"new_{name}": head[name] for name in HEAD}}
+                for row, head in zip(found, heads, strict=True)
+            ],
+        )
 
 
-def _of(series_key: int, *columns: Any, newest: bool = True) -> Any:
-    order = (Result.started_at.desc(), Result.key.desc()) if newest else (Result.started_at, Result.key)
-    return select(*columns).where(Result.series_key == series_key).order_by(*order).limit(1)
+def _without(connection: Connection, row: Any, lost: Sequence[Any]) -> dict[str, Any]:
+    """Return a head without some of its results, which are deleted already."""
+    head = {name: getattr(row, name) for name in HEAD} | {"results": row.results - len(lost)}
+    if row.oldest_left is None:
+        return head | EMPTY
+    head["first_at"] = row.oldest_left
+    oldest, newest = min(each.started_at for each in lost), max(each.started_at for each in lost)
+    if not row.recent or newest.timestamp() >= row.recent[0][0]:
+        head |= _tail(connection, row.key)
+    if row.passed_at is not None and oldest <= row.passed_at <= newest:
+        passed = _of(row.key, Result.started_at).where(Result.outcome == Outcome.PASS.value)
+        head["passed_at"] = connection.scalar(passed)
+    return head
+
+
+def _of(series_key: int, *columns: Any) -> Any:
+    """The newest result of a series."""
+    newest_first = (Result.started_at.desc(), Result.key.desc())
+    return select(*columns).where(Result.series_key == series_key).order_by(*newest_first).limit(1)
 
 
 def _tail(connection: Connection, series_key: int) -> dict[str, Any]:

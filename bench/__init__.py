@@ -4,6 +4,11 @@
 each verb, and each worker that a run starts, passes through here.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench.client import connect as connect
+
 
 def __getattr__(name: str) -> object:
     if name == "connect":

@@ -20,6 +20,7 @@ VERBS = {
     "serve": ("bench.serve", "Serve the dashboard."),
     "import": ("bench.data", "Load journals, or results of others, into the database."),
     "export": ("bench.export", "Write a run as files that others read."),
+    "db": ("bench.database", "Upgrade, check, measure, prune or back up the database."),
 }
 """Verb -> the module with its Typer `app`, and what it does."""
 

@@ -42,7 +42,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.state.queries = Queries(db.connect(settings.database))
+    app.state.queries = Queries(db.connect(settings.database, may_upgrade=settings.upgrade))
     app.include_router(router)
     app.add_exception_handler(BenchError, _explain)
     app.add_middleware(Guard, public=settings.public_read)

@@ -21,29 +21,44 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from harness.errors import BenchError
 from server.migrations import HEAD, REVISIONS, upgrade
+from server.settings import secret
 
 BUSY_TIMEOUT_S = 30
 """Longest wait for another writer; the longest transaction is the import of one journal, about a second."""
+
+CONNECT_TIMEOUT_S = 10
 
 _LOCK = 0x62656E6368
 """Key of the Postgres advisory lock under which the schema is changed: "bench"."""
 
 
-def connect(url: str) -> Engine:
+def connect(url: str, *, may_upgrade: bool = True) -> Engine:
     """Open a database, create or upgrade its schema, and return its engine.
 
+    Args:
+        may_upgrade: False leaves a PostgreSQL database as it is; a SQLite file is one program's, and always upgraded.
+
     Raises:
-        BenchError: the URL, the file or the server is no database of ours, or it is of a newer version.
+        BenchError: the URL, the file or the server is no database of ours, or it is of a newer version; or of an older
+            one that may not be upgraded.
     """
-    parsed = _parse(url)
-    with explained(parsed):
-        engine = _engine(parsed)
+    engine = opened(url)
+    with explained(engine.url):
         try:
-            _prepare(engine)
+            _prepare(engine, may_upgrade or engine.dialect.name == "sqlite")
         except BaseException:
             engine.dispose()
             raise
     return engine
+
+
+def opened(url: str) -> Engine:
+    """Return the engine of a database whose schema is left as it is.
+
+    Raises:
+        BenchError: the URL is no database of ours, or its driver is missing.
+    """
+    return _engine(_parse(url))
 
 
 def exists(url: str) -> bool:
@@ -68,7 +83,7 @@ def explained(url: URL) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        cause = str(error.orig).strip() or type(error.orig).__name__
+        cause = " ".join(str(error.orig).split()).rstrip(".") or type(error.orig).__name__
         raise BenchError(f"database {name}: {cause}. {_remedy(url, cause)}") from error
     except OSError as error:
         raise BenchError(f"database {name}: {error.strerror or error}. Check the path and its permissions.") from error
@@ -82,6 +97,10 @@ def _remedy(url: URL, cause: str) -> str:
         "not a database": "The file is something else; name another with --database.",
         "malformed": "The file is damaged: move it away and `bench import` the journals into a new one.",
         "locked": "Another process has been writing for long; end it, or try again later.",
+        "lock timeout": "Another process has been writing for long; end it, or try again later.",
+        "No space left": "Free some space; the journal holds what is missing, `bench import` brings it in.",
+        "could not extend": "Free some space; the journal holds what is missing, `bench import` brings it in.",
+        "could not write": "Free some space; the journal holds what is missing, `bench import` brings it in.",
         "unable to open": "Make sure that the folder exists and may be written, or name another with --database.",
     }
     for words, remedy in known.items():
@@ -89,6 +108,8 @@ def _remedy(url: URL, cause: str) -> str:
             return remedy
     if url.get_backend_name() == "sqlite":
         return "Name another file with --database, e.g. sqlite:///bench.db."
+    if "connection" in cause:
+        return "The server went away or cannot be reached: start it again; what was not stored is in the journal."
     return "Check that the server runs and that the name, the user and the password in the URL are right."
 
 
@@ -109,7 +130,12 @@ def _engine(url: URL) -> Engine:
     options: dict[str, Any] = {"json_serializer": partial(json.dumps, allow_nan=False)}
     try:
         if url.get_backend_name() != "sqlite":
-            return create_engine(url, pool_pre_ping=True, **options)
+            if url.password is None and (password := secret("BENCH_DATABASE_PASSWORD")) is not None:
+                url = url.set(password=password)
+            waiting = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_TIMEOUT_S}
+            engine = create_engine(url, pool_pre_ping=True, connect_args=waiting, **options)
+            event.listen(engine, "connect", _limit_waiting)
+            return engine
         engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, **options)
     except ModuleNotFoundError as error:
         raise BenchError(f"database driver {error.name!r} is not installed: `pip install {error.name}`.") from error
@@ -127,28 +153,44 @@ def _configure(connection: sqlite3.Connection, _: object) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
+def _limit_waiting(connection: Any, _: object) -> None:
+    """PostgreSQL would wait for another's lock for ever."""
+    connection.autocommit = True
+    connection.execute(f"SET lock_timeout = '{BUSY_TIMEOUT_S}s'")
+    connection.autocommit = False
+
+
 def _begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _prepare(engine: Engine) -> None:
+def _prepare(engine: Engine, may_upgrade: bool) -> None:
     with engine.connect() as connection:
-        if _revision(connection, engine.url) == HEAD:
-            return
+        found = revision(connection)
+    if found == HEAD:
+        return
+    if not may_upgrade:
+        held = "has no tables yet" if found is None else f"has schema {found}, and this version needs {HEAD}"
+        name = engine.url.render_as_string(hide_password=True)
+        raise BenchError(f"database {name} {held}. Upgrade it first: bench db upgrade.")
     if engine.url.get_backend_name() == "sqlite":
         _write_ahead(engine)
     with writing(engine).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        if _revision(connection, engine.url) != HEAD:  # another process may have been faster
+        if revision(connection) != HEAD:  # another process may have been faster
             upgrade(connection)
 
 
-def _revision(connection: Connection, url: URL) -> str | None:
-    """Return the revision of the schema, None for an empty database."""
+def revision(connection: Connection) -> str | None:
+    """Return the revision of the schema, None for an empty database.
+
+    Raises:
+        BenchError: it belongs to another program, or to a newer version.
+    """
     tables = set(inspect(connection).get_table_names())
-    name = url.render_as_string(hide_password=True)
+    name = connection.engine.url.render_as_string(hide_password=True)
     if "alembic_version" not in tables:
         if tables:
             raise BenchError(

@@ -47,9 +47,10 @@ class Heads:
         """Add one result's columns to the head of its series; results may come in any order of time."""
         head = self._heads[series_key]
         started: datetime = row["started_at"]
-        newest = head["results"] == 0 or started >= head["last_at"]
+        first = head["results"] == 0  # new, or all of its results were pruned
+        newest = first or started >= head["last_at"]
         head["results"] += 1
-        head["first_at"] = min(head["first_at"], started)
+        head["first_at"] = started if first else min(head["first_at"], started)
         if newest:
             head |= {"last_at": started, "outcome": row["outcome"], "result_key": result_key}
         if row["outcome"] == Outcome.PASS and (head["passed_at"] is None or started > head["passed_at"]):

@@ -1,8 +1,13 @@
-"""Settings of the server, from the environment: `BENCH_DATABASE`, `BENCH_PUBLIC_READ`."""
+"""Settings of the server, from the environment: `BENCH_DATABASE`, `BENCH_PUBLIC_READ`, `BENCH_UPGRADE`; and secrets."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from harness.errors import BenchError
 
 DEFAULT_DATABASE = "sqlite:///bench.db"
 """A file in the working directory, so that two projects do not mix their runs."""
@@ -20,3 +25,26 @@ class Settings(BaseSettings):
 
     public_read: bool = False
     """Anyone who can reach the port may read; off, only requests addressed to this machine are answered."""
+
+    upgrade: bool = True
+    """A database with an older schema is upgraded at the start; off, one on PostgreSQL is refused: see
+    `bench db upgrade`."""
+
+
+def secret(name: str) -> str | None:
+    """Return a secret from the file that `NAME_FILE` names, else from the variable `NAME`; None without either.
+
+    Raises:
+        BenchError: the file cannot be read, or is empty.
+    """
+    path = os.environ.get(f"{name}_FILE")
+    if not path:
+        return os.environ.get(name) or None
+    try:
+        found = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise BenchError(f"{name}_FILE={path}: {cause}. Name a file that may be read.") from None
+    if not found:
+        raise BenchError(f"{name}_FILE={path}: is empty. Write the secret into it.")
+    return found

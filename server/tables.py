@@ -219,8 +219,9 @@ class Planned(Base):
     entry_key: Mapped[Reference] = mapped_column(ForeignKey("entry.key"))
     attempt: Mapped[int] = mapped_column(default=0)
     """Newest attempt that was started or recorded; results of older ones are refused."""
-    result_key: Mapped[int | None] = mapped_column(Whole, ForeignKey("result.key"))
-    """The newest attempt's result; NULL: waiting or missing."""
+    result_key: Mapped[int | None] = mapped_column(Whole)
+    """The newest attempt's result; NULL: waiting or missing. No foreign key: each result that is pruned would have the
+    database look through all plans for it. `bench db check` counts it anew."""
 
 
 # -- what was found ---------------------------------------------------------------------------

@@ -12,12 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import NullPool, create_engine, make_url, text
 
 VARIABLE = "BENCH_TEST_POSTGRES"
 """URL of a database in which tests may make and drop schemas."""
@@ -44,7 +44,7 @@ class Server:
     def schema(self) -> Iterator[str]:
         """Give the URL of an empty schema; it is dropped afterwards."""
         name = f"test_{os.getpid()}_{next(_numbers)}"
-        admin = create_engine(self.url, isolation_level="AUTOCOMMIT")
+        admin = create_engine(self.url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
         with admin.connect() as connection:
             connection.execute(text(f"CREATE SCHEMA {name}"))
         try:
@@ -86,23 +86,39 @@ def find() -> Path | None:
     return Path(on_path).resolve().parent if on_path else None
 
 
+class Cluster:
+    """A cluster in a folder: made, started and stopped by the system's own binaries."""
+
+    def __init__(self, binaries: Path, folder: Path, *settings: str, limits: Sequence[str] = ()) -> None:
+        """Make it. `limits`: what `prlimit` is to hold the server's processes to."""
+        self.url = f"postgresql+psycopg://postgres@/postgres?host={folder}"
+        self._folder = folder
+        as_user: list[object] = ["prlimit", *limits] if limits else []
+        if os.geteuid() == 0:  # the server refuses to run as root
+            shutil.chown(folder, "postgres")
+            as_user += ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        data = folder / "data"
+        make = [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        _run(*as_user, *make, "--locale=C", folder=folder)
+        self._options = " ".join(f"-c {each}" for each in (*SETTINGS, f"unix_socket_directories={folder}", *settings))
+        self._control = [*as_user, binaries / "pg_ctl", "-D", data, "-w", "-t", "60"]
+
+    def start(self) -> None:
+        _run(*self._control, "-l", self._folder / "log", "-o", self._options, "start", folder=self._folder)
+
+    def stop(self) -> None:
+        _run(*self._control, "-m", "immediate", "stop", folder=self._folder)
+
+
 @contextmanager
 def started(binaries: Path, folder: Path, *settings: str) -> Iterator[str]:
     """Make a cluster in a folder, run it, and give its URL."""
-    data = folder / "data"
-    as_user: list[str] = []
-    if os.geteuid() == 0:  # the server refuses to run as root
-        shutil.chown(folder, "postgres")
-        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    make = [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
-    _run(*as_user, *make, folder=folder)
-    options = " ".join(f"-c {setting}" for setting in (*SETTINGS, f"unix_socket_directories={folder}", *settings))
-    control = [*as_user, binaries / "pg_ctl", "-D", data, "-w", "-t", "60"]
-    _run(*control, "-l", folder / "log", "-o", options, "start", folder=folder)
+    cluster = Cluster(binaries, folder, *settings)
+    cluster.start()
     try:
-        yield f"postgresql+psycopg://postgres@/postgres?host={folder}"
+        yield cluster.url
     finally:
-        _run(*control, "-m", "immediate", "stop", folder=folder)
+        cluster.stop()
 
 
 def _run(*command: object, folder: Path) -> None:

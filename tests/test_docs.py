@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 from pathlib import Path
@@ -15,6 +16,7 @@ from harness.record import Outcome
 
 ROOT = Path(__file__).parents[1]
 OWN_MODEL = ROOT / "docs" / "your-own-model.md"
+ANALYSIS = ROOT / "docs" / "analysis.md"
 QUICK = ["--device", "cpu", "--backend", "eager", "--only-accuracy"]
 
 
@@ -71,6 +73,21 @@ def test_own_model(folder: Path, command: list[str], models: list[str]) -> None:
     records = [*replay(journal).records.values()]
     assert [name for name in models for _ in range(2)] == [record.case.name for record in records]
     assert {(Outcome.PASS, ())} == {(record.outcome, record.derived.flags) for record in records}
+
+
+def test_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page on analysis imports journals of examples, and its questions are answered as it shows."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BENCH_DATABASE", raising=False)
+    (load,) = commands(ANALYSIS)
+    assert 0 == main.run(load)
+
+    failed, tried = doctest.testfile(
+        str(ANALYSIS), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+
+    assert 0 == failed < 10 < tried
 
 
 def test_pages_are_listed() -> None:

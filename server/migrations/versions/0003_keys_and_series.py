@@ -224,7 +224,7 @@ def _create(connection: sa.Connection) -> None:
         *_integers("position"),
         *_to("planned", "entry_key", "entry.key"),
         *_integers("attempt"),
-        *_to("planned", "result_key", "result.key", nullable=True),
+        sa.Column("result_key", KEY, nullable=True),
         sa.PrimaryKeyConstraint("run_key", "case_key", name="pk_planned"),
         sqlite_with_rowid=False,
     )

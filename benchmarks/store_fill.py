@@ -166,7 +166,7 @@ class Fill:
         self._configurations = {case.configuration.id: case.configuration for case in self._cases}
         self._recent: list[tuple[Night, list[Any]]] = []
         self._passed_at: list[Any] = [None] * len(self._cases)
-        self._template = template(run.plan[0])
+        self._template = rows.document(a_record(run.plan[0]))
 
     def load(self, count_: int, seed: int) -> None:
         """Load so many nights. Keys are given here: the tables must hold no run, result or series yet but the first."""
@@ -366,10 +366,10 @@ def first_run(planned: Sequence[Planned]) -> Run:
     )
 
 
-def template(planned: Planned) -> dict[str, Any]:
-    """Return a record as the store keeps it, of about the size that real ones have."""
+def a_record(planned: Planned) -> Record:
+    """Return a record of about the size that real ones have, but its samples."""
     at = next(nights(1, 1)).started_at
-    record = Record(
+    return Record(
         id=record_id("0", planned.case.id, 1),
         run_id="0",
         case=planned.case,
@@ -398,7 +398,6 @@ def template(planned: Planned) -> dict[str, Any]:
         derived=Derived(valid=True, speedup=Estimate(1.25, 1.24, 1.26, PAIRS, METHOD)),
         log=Log(head="compiled\n" * 20, bytes=180),
     )
-    return rows.document(record)
 
 
 def main() -> None:

@@ -302,13 +302,18 @@ def size_of(name: str, eager: Tensor, largest: float = 1.0) -> float:
     Upstream takes 1 for every leaf. Gradients of untrained networks lie around 1e-3, and a tolerance of 1e-2
     then lets a gradient of zeros pass (docs/decisions/0002).
     """
+    smallest = SMALLEST_UPDATE if name.startswith("update.") else SMALLEST_SIZE
+    return min(max(rms_of(eager), smallest), largest)
+
+
+def rms_of(eager: Tensor) -> float:
+    """Return the root mean square of the elements that are numbers; 0: there are none."""
     total, count = 0.0, 0
     for (part,) in _chunks(eager):
         finite = part[part.isfinite()]
         total += _sum_of_squares(finite)
         count += finite.numel()
-    smallest = SMALLEST_UPDATE if name.startswith("update.") else SMALLEST_SIZE
-    return min(max(_rms(total, count), smallest), largest)
+    return _rms(total, count)
 
 
 def _against_eager(eager: Tensor, compiled: Tensor, tolerance: float, size: float) -> _Eager:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from harness.record import Accuracy, Case
-from harness.worker.accuracy import Rounding, eager_noise, size_of
+from harness.worker.accuracy import Rounding, eager_noise, rms_of, size_of
 from harness.worker.collect import State, Step, collect, restore
 from harness.worker.leaves import Leaves
 from harness.worker.step import Prepared, seed_everything
@@ -34,6 +34,10 @@ and the unit that it switched switches almost surely only where the nudge moves 
 
 MOST_PAIRS = 4
 """One is enough where each leaf is moved by many roundings; single switches take more, each pair has others."""
+
+NOISE_FACTOR = 10.0
+"""A leaf that moves by half of itself is noise: a sum that is zero in theory, as the gradient of a bias before a batch
+norm. How far from zero it comes out depends on the order of its terms: compiled was seen at 9 and 12 times eager's."""
 
 TF32_ROUNDOFF = 2.0**-11
 """Numbers of 10 stored bits go into the products."""
@@ -98,8 +102,9 @@ def _bounded(moved: Mapping[str, float], eager: Leaves, limit: float) -> Roundin
         if not isinstance(value, Tensor):
             continue
         size = size_of(name, value, largest=math.inf)
+        forgiven = NOISE_FACTOR * error if error > rms_of(value) / 2 else error
         worst = max(worst, min(error / size, sys.float_info.max))
-        by_leaf[name] = min(error, limit * size)
+        by_leaf[name] = min(forgiven, limit * size)
         if error > limit * size:
             details[name] = f"rounding alone moves it by {error / size:.2g} of its size, counted as {limit:g}"
     return Rounding(by_leaf, details, worst)

@@ -207,6 +207,20 @@ def test_chaos_is_no_excuse(bench_of, precision, limit):
     assert accuracy.failed[0].allowed == pytest.approx(limit * size, rel=0.1)
 
 
+@pytest.mark.parametrize(("times", "failed"), [(6, 0), (100, 1)])
+def test_noise_around_zero_may_be_other_noise(bench_of, times, failed):
+    """The gradient of a bias before a batch norm is nothing but rounding; it may be several times as large, not any."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 1, 3))
+    bench = bench_of(net, 10 * torch.randn(4, 3, 32, 32), mode=Mode.TRAINING, loss=lambda y: 100 * y.square().mean())
+    compiled = bench.collect()
+    noise = compiled.values["gradient.0.bias"]
+    wrong = replace(compiled, values={**compiled.values, "gradient.0.bias": times * noise})
+
+    assert 1 == judge(bench, wrong, 1e-4, forgiving=False).failed_count
+    assert failed == judge(bench, wrong, 1e-4).failed_count
+
+
 def test_sizes_above_one_count_as_they_are(bench_of):
     """A leaf of thousands that rounding moves by thousandths of itself is not bounded."""
     bench = bench_of(nn.Linear(64, 64), 1e4 * torch.randn(32, 64), precision=Precision.AMP)

@@ -85,7 +85,7 @@ def compare(
     Args:
         reference: the float64 run; None: eager itself, at the tolerance (never a mere direction).
         noise: eager's own run-to-run difference, added to what is allowed.
-        rounding: what eager moves by when its weights are off by a rounding, added too.
+        rounding: what eager moves by when its weights are off by a rounding; the larger of it and its error is allowed.
     """
     typical = _typical_errors(eager, reference) if reference is not None else {}
     rule = _Rule(tolerance, precision, noise or Noise(), reference is not None, typical, rounding or Rounding())
@@ -243,13 +243,13 @@ def _judge_numbers(
        passes only if compiled and float64 have numbers everywhere, within 4e-2 of each other.
     2. Elementwise close (rtol = tolerance, atol = tolerance * size) passes; its error is the RMSE against eager.
        The size is that of the leaf itself, see `size_of`.
-    3. Else RMSE(compiled, float64) <= multiplier * RMSE(eager, float64) + tolerance / 10 * size + noise + rounding,
+    3. Else RMSE(compiled, float64) <= max(multiplier * RMSE(eager, float64), rounding) + tolerance / 10 * size + noise,
        where eager's error counts as at least that of a typical leaf of its kind. Without float64 eager stands in
        for it, so that its own error is none.
     """
     size = size_of(name, eager)
     against = _against_eager(eager, compiled, rule.closeness, size)
-    noise = rule.noise.by_leaf.get(name, 0.0) + rule.rounding.by_leaf.get(name, 0.0)
+    noise, rounding = rule.noise.by_leaf.get(name, 0.0), rule.rounding.by_leaf.get(name, 0.0)
     if against.compiled_special:
         where = f"{against.compiled_special} of {eager.numel()} places"
         return _failed(name, f"compiled has NaN or infinity at {where}, eager has not")
@@ -262,13 +262,13 @@ def _judge_numbers(
         detail = f"eager has NaN or infinity at {where}, compiled has not"
         return _Verdict(Leaf(name=name, detail=detail), exact is not None and exact.rescued)
     detail = f"{against.far} of {eager.numel()} elements are not close to eager's"
-    allowed = rule.closeness / 10 * size + noise
+    allowed = rounding + rule.closeness / 10 * size + noise
     if exact is not None:
         if exact.far_unjudged:
             return _failed(name, f"{detail}, and at {exact.far_unjudged} of them float64 has no number")
         error = _rms(exact.compiled_error, exact.judged)
         own = max(_rms(exact.eager_error, exact.judged), rule.typical.get(_kind(name), 0.0) * size)
-        allowed = rule.multiplier(eager) * own + rule.tolerance / 10 * size + noise
+        allowed = max(rule.multiplier(eager) * own, rounding) + rule.tolerance / 10 * size + noise
     details = filter(None, (note, detail, rule.rounding.details.get(name)))
     return _numbers(name, error, allowed, error <= allowed, "; ".join(details))
 

@@ -445,6 +445,8 @@ class Accuracy(Frozen):
     worst: Leaf | None = None
     eager_noise: float | None = None
     """Largest RMSE between two eager runs of the same numbers."""
+    rounding: float | None = None
+    """Largest share of a leaf's RMS that rounding alone moves; None: nothing failed that it could explain."""
     batch_size: int | None = None
     """Batch of the check where it differs from the timed one: then another compile was checked."""
 

@@ -54,6 +54,18 @@ class Noise:
         return max(self.by_leaf.values(), default=0.0)
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """How far rounding alone moves the leaves of one case (`harness.worker.rounding`)."""
+
+    by_leaf: Mapping[str, float] = field(default_factory=dict)
+    """RMSE that is forgiven, for each leaf that moves."""
+    details: Mapping[str, str] = field(default_factory=dict)
+    """Of each leaf that moves by more than is forgiven: by how much."""
+    worst: float = 0.0
+    """Largest share of a leaf's RMS by which rounding moves it, forgiven or not."""
+
+
 def compare(
     eager: Leaves,
     compiled: Leaves,
@@ -61,6 +73,7 @@ def compare(
     *,
     tolerance: float,
     noise: Noise | None = None,
+    rounding: Rounding | None = None,
     precision: Precision = Precision.FP32,
     reference_why: str | None = None,
 ) -> Accuracy:
@@ -72,9 +85,10 @@ def compare(
     Args:
         reference: the float64 run; None: eager itself, at the tolerance (never a mere direction).
         noise: eager's own run-to-run difference, added to what is allowed.
+        rounding: what eager moves by when its weights are off by a rounding; the larger of it and its error is allowed.
     """
     typical = _typical_errors(eager, reference) if reference is not None else {}
-    rule = _Rule(tolerance, precision, noise or Noise(), reference is not None, typical)
+    rule = _Rule(tolerance, precision, noise or Noise(), reference is not None, typical, rounding or Rounding())
     verdicts = list(_verdicts(eager, compiled, reference, rule))
     failed = [verdict for verdict in verdicts if not verdict.passed]
     telling = [verdict for verdict in verdicts if verdict.leaf.error is not None or not verdict.passed]
@@ -88,6 +102,7 @@ def compare(
         failed=tuple(verdict.leaf for verdict in failed[:MAX_FAILED]),
         worst=worst.leaf if worst is not None else None,
         eager_noise=None if noise is None else noise.worst,
+        rounding=None if rounding is None else rounding.worst,
     )
 
 
@@ -108,6 +123,7 @@ class _Rule:
     has_reference: bool
     typical: Mapping[str, float] = field(default_factory=dict)
     """Eager's typical error per kind of leaf, as a share of the leaf's size."""
+    rounding: Rounding = field(default_factory=Rounding)
 
     @property
     def closeness(self) -> float:
@@ -227,13 +243,13 @@ def _judge_numbers(
        passes only if compiled and float64 have numbers everywhere, within 4e-2 of each other.
     2. Elementwise close (rtol = tolerance, atol = tolerance * size) passes; its error is the RMSE against eager.
        The size is that of the leaf itself, see `size_of`.
-    3. Else RMSE(compiled, float64) <= multiplier * RMSE(eager, float64) + tolerance / 10 * size + noise, where
-       eager's error counts as at least that of a typical leaf of its kind. Without float64 eager stands in
+    3. Else RMSE(compiled, float64) <= max(multiplier * RMSE(eager, float64), rounding) + tolerance / 10 * size + noise,
+       where eager's error counts as at least that of a typical leaf of its kind. Without float64 eager stands in
        for it, so that its own error is none.
     """
     size = size_of(name, eager)
     against = _against_eager(eager, compiled, rule.closeness, size)
-    noise = rule.noise.by_leaf.get(name, 0.0)
+    noise, rounding = rule.noise.by_leaf.get(name, 0.0), rule.rounding.by_leaf.get(name, 0.0)
     if against.compiled_special:
         where = f"{against.compiled_special} of {eager.numel()} places"
         return _failed(name, f"compiled has NaN or infinity at {where}, eager has not")
@@ -246,14 +262,15 @@ def _judge_numbers(
         detail = f"eager has NaN or infinity at {where}, compiled has not"
         return _Verdict(Leaf(name=name, detail=detail), exact is not None and exact.rescued)
     detail = f"{against.far} of {eager.numel()} elements are not close to eager's"
-    allowed = rule.closeness / 10 * size + noise
+    allowed = rounding + rule.closeness / 10 * size + noise
     if exact is not None:
         if exact.far_unjudged:
             return _failed(name, f"{detail}, and at {exact.far_unjudged} of them float64 has no number")
         error = _rms(exact.compiled_error, exact.judged)
         own = max(_rms(exact.eager_error, exact.judged), rule.typical.get(_kind(name), 0.0) * size)
-        allowed = rule.multiplier(eager) * own + rule.tolerance / 10 * size + noise
-    return _numbers(name, error, allowed, error <= allowed, "; ".join(filter(None, (note, detail))))
+        allowed = max(rule.multiplier(eager) * own, rounding) + rule.tolerance / 10 * size + noise
+    details = filter(None, (note, detail, rule.rounding.details.get(name)))
+    return _numbers(name, error, allowed, error <= allowed, "; ".join(details))
 
 
 def _typical_errors(eager: Leaves, reference: Leaves) -> dict[str, float]:
@@ -279,19 +296,24 @@ def _kind(name: str) -> str:
     return re.split(r"[.\[]", name, maxsplit=1)[0]
 
 
-def size_of(name: str, eager: Tensor) -> float:
-    """Return the size that the absolute part of the tolerance goes by: the leaf's RMS, between 1e-3 and 1.
+def size_of(name: str, eager: Tensor, largest: float = 1.0) -> float:
+    """Return the size that the absolute part of the tolerance goes by: the leaf's RMS, between 1e-3 and `largest`.
 
     Upstream takes 1 for every leaf. Gradients of untrained networks lie around 1e-3, and a tolerance of 1e-2
     then lets a gradient of zeros pass (docs/decisions/0002).
     """
+    smallest = SMALLEST_UPDATE if name.startswith("update.") else SMALLEST_SIZE
+    return min(max(rms_of(eager), smallest), largest)
+
+
+def rms_of(eager: Tensor) -> float:
+    """Return the root mean square of the elements that are numbers; 0: there are none."""
     total, count = 0.0, 0
     for (part,) in _chunks(eager):
         finite = part[part.isfinite()]
         total += _sum_of_squares(finite)
         count += finite.numel()
-    smallest = SMALLEST_UPDATE if name.startswith("update.") else SMALLEST_SIZE
-    return min(max(_rms(total, count), smallest), 1.0)
+    return _rms(total, count)
 
 
 def _against_eager(eager: Tensor, compiled: Tensor, tolerance: float, size: float) -> _Eager:

@@ -30,7 +30,7 @@ from harness.record import (
     Stage,
     StageTime,
 )
-from harness.worker.accuracy import Noise, compare, eager_noise
+from harness.worker.accuracy import Noise, Rounding, compare, eager_noise
 from harness.worker.collect import (
     NoReference,
     State,
@@ -50,6 +50,7 @@ from harness.worker.environment import physical_cores
 from harness.worker.failures import describe, first_line, is_out_of_memory
 from harness.worker.leaves import Leaves, Value
 from harness.worker.observe import Sighting, look, observe
+from harness.worker.rounding import may_be_rounding, rounding
 from harness.worker.step import Prepared, StepResult, make_step, prepare, set_global_state
 from harness.worker.timing import SamplingError, measure_memory, time_pairs
 from suites.registry import builder
@@ -235,7 +236,13 @@ class _Measurement:
                     Outcome.FAIL_TO_RUN, Stage.CHECK, "nothing was compiled: every frame ran eager", Side.COMPILED
                 )
             if checking:
-                self.judge(first, steady, reference, noise, batch_size)
+                accuracy = self.compare(first, steady, reference, noise)
+                if may_be_rounding(accuracy):
+                    for moved in rounding(prepared, eager, state, first, self.seed):
+                        accuracy = self.compare(first, steady, reference, noise, moved)
+                        if not accuracy.failed_count:
+                            break
+                self.judge(accuracy, batch_size)
             else:
                 notes.add(
                     accuracy=Accuracy(reference=Reference.NONE, tolerance=self.planned.orders.tolerance, leaves=0)
@@ -284,28 +291,33 @@ class _Measurement:
         self.notes.observe(self.notes.observed.model_copy(update={"sensitivity": felt, "insensitive": deaf}))
         return noise
 
-    def judge(
+    def compare(
         self,
         eager: Leaves,
         compiled: Leaves,
         reference: Leaves | NoReference,
         noise: Noise | None,
-        batch_size: int | None,
-    ) -> None:
+        moved: Rounding | None = None,
+    ) -> Accuracy:
         why = reference.reason if isinstance(reference, NoReference) else None
-        accuracy = compare(
+        return compare(
             eager,
             compiled,
             None if isinstance(reference, NoReference) else reference,
             tolerance=self.planned.orders.tolerance,
             noise=noise,
+            rounding=moved,
             precision=self.case.precision,
             reference_why=why,
         )
+
+    def judge(self, accuracy: Accuracy, batch_size: int | None) -> None:
         if batch_size != self.case.batch_size:
             accuracy = self.checked = accuracy.model_copy(update={"batch_size": batch_size})
         elif self.checked is not None and not accuracy.failed_count:
-            accuracy = self.checked  # the compile that is timed agrees with eager; the other one with float64
+            # The compile that is timed agrees with eager; the other one with float64.
+            moved = [each.rounding for each in (accuracy, self.checked) if each.rounding is not None]
+            accuracy = self.checked.model_copy(update={"rounding": max(moved, default=None)})
         self.notes.add(accuracy=accuracy)
         if accuracy.failed_count:
             leaf = accuracy.failed[0]

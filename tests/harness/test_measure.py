@@ -352,6 +352,61 @@ def test_wrong_at_the_batch_that_is_timed(measured: Measured) -> None:
     assert (record.accuracy.reference, record.accuracy.batch_size) == (Reference.EAGER, None)
 
 
+SWITCHING = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(16, 1024)
+        self.g = nn.Linear(1024, 4)
+
+    def forward(self, x):
+        sums = self.f(x)
+        if torch.compiler.is_compiling():
+            sums = torch.where(sums.abs() < 1e-6, -sums, sums)
+        return self.g(sums.relu())
+
+def build():
+    torch.manual_seed(1)
+    x = torch.randn(8, 16)
+    net = Net()
+    with torch.no_grad():
+        net.f.bias[3] -= net.f(x)[2, 3] - 2e-7
+    return net
+"""
+
+
+def test_a_switch_within_rounding_is_no_failure(measured: Measured) -> None:
+    """A ReLU that switches within rounding of zero passes; the record says how far rounding alone moves a leaf."""
+    record = measured(SWITCHING, mode=Mode.TRAINING, backend="aot_eager", measure=Measure.ACCURACY)
+
+    assert record.outcome == Outcome.PASS, record.text
+    assert record.accuracy is not None
+    assert record.accuracy.rounding is not None
+    assert 1e-3 < record.accuracy.rounding < 1e-2
+    assert record.accuracy.worst is not None
+    assert "elements are not close to eager's" in (record.accuracy.worst.detail or "")
+
+
+def test_a_fault_beside_a_switch_is_found(measured: Measured) -> None:
+    """With 2 % added to what the last layer puts out it fails all the same."""
+    wrong = SWITCHING.replace("sums.relu())", "sums.relu()) * (1.02 if torch.compiler.is_compiling() else 1)")
+    record = measured(wrong, mode=Mode.TRAINING, backend="aot_eager", measure=Measure.ACCURACY)
+
+    assert record.outcome == Outcome.FAIL_ACCURACY
+    assert record.accuracy is not None
+    assert record.accuracy.rounding is not None
+    assert "output" == record.accuracy.failed[0].name
+
+
+def test_rounding_is_not_looked_at_where_all_passes(measured: Measured) -> None:
+    """Its steps are for cases that fail; the others take none."""
+    record = measured(PLAIN, mode=Mode.TRAINING, measure=Measure.ACCURACY)
+
+    assert record.outcome == Outcome.PASS
+    assert record.accuracy is not None
+    assert record.accuracy.rounding is None
+
+
 def test_numpy_draws_are_eagers(measured: Measured) -> None:
     """A model that draws from numpy while it runs draws the same compiled, and is held against eager."""
     record = measured(

@@ -3,8 +3,8 @@
     python -m benchmarks.store_speed sqlite:///full.db --label "SQLite, 10 million"
 
 Starts the real server on the database (the program users start, in a process of its own), asks each page one at a time,
-and tells the 95th percentile of what came after ten warm-up requests; then eight readers by wrk beside two writers; then
-what the server holds in memory. Reads what `benchmarks.store_fill` made; the runs that the writers add stay.
+and tells the 95th percentile of what came after ten warm-up requests; then eight readers by wrk beside two writers;
+then what the server holds in memory. Reads what `benchmarks.store_fill` made; the runs that the writers add stay.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def loaded(database: str, port: int, asked: list[Page]) -> str:
     told = dict(re.findall(r"^(p95_ms|requests|status_errors|socket_errors) ([\d.]+)$", said, re.MULTILINE))
     lost = before + new - stored(database)
     return (
-        f"{READERS} readers beside {WRITERS} writers, {LOADED_S} s: {told['requests']} answers, p95 {told['p95_ms']} ms; "
-        f"no 2xx {told['status_errors']}, broken off {told['socket_errors']}; {new} records written, {lost} lost"
+        f"{READERS} readers beside {WRITERS} writers, {LOADED_S} s: {told['requests']} answers, "
+        f"p95 {told['p95_ms']} ms; no 2xx {told['status_errors']}, broken off {told['socket_errors']}; {new} records written, {lost} lost"
     )
 
 

@@ -47,23 +47,27 @@ class _Tagging:
 
         async def send_tagged(message: Message) -> None:
             nonlocal start
-            if message["type"] == "http.response.start" and message["status"] == 200:
+            if message["type"] == "http.response.start" and _is_whole(message):
                 start = message
                 return
             if start is not None:
                 begun, start = start, None
-                if not message.get("more_body", False):
-                    headers = MutableHeaders(scope=begun)
-                    tag = _tag(message["body"], "gzip" in asked.get("accept-encoding", ""))
-                    headers["ETag"] = tag
-                    headers["Cache-Control"] = "private, no-cache"
-                    if _fits(tag, asked.get("if-none-match", "")):
-                        del headers["Content-Length"], headers["Content-Type"]
-                        begun, message = {**begun, "status": 304}, {**message, "body": b""}
+                headers = MutableHeaders(scope=begun)
+                tag = _tag(message["body"], "gzip" in asked.get("accept-encoding", ""))
+                headers["ETag"] = tag
+                headers["Cache-Control"] = "private, no-cache"
+                if _fits(tag, asked.get("if-none-match", "")):
+                    del headers["Content-Length"], headers["Content-Type"]
+                    begun, message = {**begun, "status": 304}, {**message, "body": b""}
                 await send(begun)
             await send(message)
 
         await self._app(scope, receive, send_tagged)
+
+
+def _is_whole(start: Message) -> bool:
+    """A good answer whose length is known is one piece; what is streamed has none, and must not wait."""
+    return start["status"] == 200 and "content-length" in Headers(raw=start["headers"])
 
 
 def _tag(body: bytes, zipped: bool) -> str:

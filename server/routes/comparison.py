@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from server import schemas_comparison as schemas
-from server.routes import examples
+from server.routes import reading_examples as examples
 from server.routes.asked import LONGEST, Asked, exact
 from server.routes.problems import responses
 

@@ -9,7 +9,8 @@ from fastapi.responses import PlainTextResponse
 
 from harness.record import Record
 from server import answers, schemas
-from server.routes import examples, forms
+from server.routes import forms
+from server.routes import reading_examples as examples
 from server.routes.asked import Asked, RecordName, exact
 from server.routes.forms import CSV, TEXT, Form, Plain
 from server.routes.problems import responses

@@ -12,7 +12,8 @@ from server.reading.cursor import MOST
 from server.reading.errors import BadQuestion
 from server.reading.filters import ResultFilter, RunFilter
 from server.reading.results import Sort
-from server.routes import examples, forms
+from server.routes import forms
+from server.routes import reading_examples as examples
 from server.routes.asked import Asked, Cursor, Limit, RunName, exact, result_filter, run_filter
 from server.routes.forms import CSV, PARQUET, Form
 from server.routes.problems import responses

@@ -12,7 +12,8 @@ from server import schemas_series as schemas
 from server.reading.errors import BadQuestion
 from server.reading.filters import SeriesFilter, Span
 from server.reading.series import Wanted
-from server.routes import examples, forms
+from server.routes import forms
+from server.routes import reading_examples as examples
 from server.routes.asked import Asked, Cursor, Points, exact, series_filter, span, summary_filter
 from server.routes.forms import CSV, PARQUET, Form
 from server.routes.problems import responses

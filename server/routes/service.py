@@ -7,7 +7,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Depends
 
 from server import schemas
-from server.routes import examples
+from server.routes import reading_examples as examples
 from server.routes.asked import Asked, exact
 from server.routes.problems import responses
 

@@ -13,6 +13,21 @@ from harness.record import DeviceProfile, Environment, Flag, Log, Outcome, Recor
 from server.store import Store
 from tests.server import factory
 
+ADDRESSES = (
+    "/api/v1/runs",
+    "/api/v1/runs/{run}",
+    "/api/v1/runs/{run}/results",
+    "/api/v1/runs/{run}/summary",
+    "/api/v1/series",
+    "/api/v1/summary",
+    "/api/v1/facets",
+    "/api/v1/compare",
+    "/api/v1/records/{record_id}",
+    "/api/v1/records/{record_id}/samples",
+    "/api/v1/records/{record_id}/log",
+)
+"""What answers about runs, and ends."""
+
 NIGHTS = 6
 CRASHED = 3
 """The night in which resnet50 crashed."""

@@ -6,7 +6,10 @@ import json
 from importlib.resources import files
 from typing import Any
 
-EXAMPLES: dict[str, Any] = json.loads(files("server.routes").joinpath("examples.json").read_text(encoding="utf-8"))
+_FILE = files("server.routes").joinpath("reading_examples.json")
+EXAMPLES: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    files("server.routes").joinpath("reading_examples.json").read_text(encoding="utf-8")
+)
 
 HEALTH = EXAMPLES["health"]
 RUNS = EXAMPLES["runs"]

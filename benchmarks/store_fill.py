@@ -18,7 +18,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
@@ -181,17 +181,19 @@ class Fill:
     def _series(self, copy: Copy, count_: int) -> None:
         names = ("key", "case_key", "hard", "source", "branch", "results", "first_at", "last_at", "outcome", "recent")
         first = next(nights(1, 1)).started_at
-        at = copy.moment(first), copy.moment(first + timedelta(days=count_ - 1))
         copy.rows(
             "series",
             names,
-            ((place + 1, key, self._hard, "", "", count_, *at, "", "[]") for place, key in enumerate(self._keys)),
+            (
+                (place + 1, key, self._hard, "", "", count_, *[copy.moment(_began(first, place))] * 2, "", "[]")
+                for place, key in enumerate(self._keys)
+            ),
         )
 
     def _night(self, copy: Copy, night: Night, count_: int) -> None:
         run_key = night.number + 2
         run_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"night {night.number}"))
-        started = [night.started_at + timedelta(seconds=10 * place) for place in range(len(self._cases))]
+        started = [_began(night.started_at, place) for place in range(len(self._cases))]
         ids = [record_id(run_id, case.id, 1) for case in self._cases]
         first = night.number * len(self._cases)
         self._copy_run(copy, night, run_key, run_id, started[-1])
@@ -298,10 +300,8 @@ class Fill:
 
         def details() -> Iterator[Sequence[Any]]:
             for place in passed:
-                yield (
-                    first + place + 1,
-                    zlib.compress(self._detail(night, run_id, ids[place], place, started[place]), 1),
-                )
+                whole = self._detail(run_id, ids[place], place, started[place])
+                yield first + place + 1, zlib.compress(whole, level=1)
 
         copy.rows("samples", ("result_key", "pairs", "eager_s", "compiled_s", "eager_first"), samples())
         copy.rows("detail", ("result_key", "document"), details())
@@ -329,6 +329,10 @@ class Fill:
             at = copy.moment(started[place]), passed and copy.moment(passed)
             values.append((points[-1][1], *at, with_result + place + 1, json.dumps(points), place + 1))
         copy.update("series", ("outcome", "last_at", "passed_at", "result_key", "recent"), values)
+
+
+def _began(night: datetime, place: int) -> datetime:
+    return night + timedelta(seconds=10 * place)
 
 
 _RESULT = (

@@ -208,7 +208,8 @@ def loaded(database: str, port: int, asked: list[Page]) -> str:
     lost = before + new - stored(database)
     return (
         f"{READERS} readers beside {WRITERS} writers, {LOADED_S} s: {told['requests']} answers, "
-        f"p95 {told['p95_ms']} ms; no 2xx {told['status_errors']}, broken off {told['socket_errors']}; {new} records written, {lost} lost"
+        f"p95 {told['p95_ms']} ms; no 2xx {told['status_errors']}, broken off {told['socket_errors']}; "
+        f"{new} records written, {lost} lost"
     )
 
 

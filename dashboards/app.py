@@ -77,8 +77,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _refuse_values(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    text = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}."
+    text = server.sentence(error)
     if _wants_json(request):
         return JSONResponse({"detail": text}, 422)
     return pages.error_page(request, 422, text)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from harness.compare_changes import Change, Verdict, one_sided, two_sided
+from harness.compare_changes import Change, Note, Verdict, one_sided, two_sided
 from harness.compare_cohort import Cohort, cohorts
 from harness.compare_environments import Difference, differences
 from harness.compare_judge import Judgement, judge_all
@@ -131,6 +131,28 @@ def compare(
     if machine == Machine.DIFFERENT and not across:
         return Refused(_fingerprints(base), _fingerprints(head), differing)
     return Comparison(_changes(pairs, rules), machine, rules, differing, families)
+
+
+ORDER = (
+    Verdict.REGRESSED,
+    Verdict.STATUS_CHANGED,
+    Verdict.IMPROVED,
+    Verdict.INCONCLUSIVE,
+    Verdict.SAME,
+    Verdict.ONLY_LEFT,
+    Verdict.ONLY_RIGHT,
+)
+"""Of rows, what needs a look first; within a verdict the largest change first."""
+
+
+def shown(comparison: Comparison, unchanged: bool = False) -> list[Change]:
+    """Return the rows in the order of reading. A flat ratio of two slower sides is no unchanged row."""
+    rows = [
+        each
+        for each in comparison.changes
+        if unchanged or each.verdict != Verdict.SAME or {Note.BOTH_SLOWER, Note.BOTH_FASTER} & {*each.notes}
+    ]
+    return sorted(rows, key=lambda each: (ORDER.index(each.verdict), not each.against, -(each.size or 0)))
 
 
 Pairs = list[tuple[Point | None, Point | None]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from harness.compare import Comparison, Machine, Refused
+from harness.compare import shown as shown
 from harness.compare_changes import Change, Note, Verdict
 from harness.compare_cohort import Answer, Cohort
 from harness.compare_environments import Difference
@@ -38,17 +39,6 @@ MACHINES = {
     Machine.UNKNOWN: "A side does not say on which machine it was measured.",
 }
 
-ORDER = (
-    Verdict.REGRESSED,
-    Verdict.STATUS_CHANGED,
-    Verdict.IMPROVED,
-    Verdict.INCONCLUSIVE,
-    Verdict.SAME,
-    Verdict.ONLY_LEFT,
-    Verdict.ONLY_RIGHT,
-)
-"""Of the rows, what needs a look first; within a verdict the largest change first."""
-
 
 @dataclass(frozen=True)
 class Side:
@@ -77,16 +67,6 @@ def lines(comparison: Comparison, base: Side, head: Side, *, unchanged: bool = F
         *(line for cohort in comparison.cohorts for line in cohort_lines(cohort)),
         comparison.caveat,
     ]
-
-
-def shown(comparison: Comparison, unchanged: bool = False) -> list[Change]:
-    """Return the rows in the order of reading. A flat ratio of two slower sides is no unchanged row."""
-    rows = [
-        each
-        for each in comparison.changes
-        if unchanged or each.verdict != Verdict.SAME or {Note.BOTH_SLOWER, Note.BOTH_FASTER} & {*each.notes}
-    ]
-    return sorted(rows, key=lambda each: (ORDER.index(each.verdict), not each.against, -(each.size or 0)))
 
 
 def counts_line(comparison: Comparison) -> str:

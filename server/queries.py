@@ -1,64 +1,32 @@
-"""The only reader: runs, their results, one whole record.
+"""The only reader: questions about one database, each answered in one read transaction.
 
-A question is one to five statements in one read transaction; nothing is aggregated here that the
+How a question is put stands in `server.reading`, one noun a module; here are the doors. Nothing is aggregated that the
 store keeps already.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, Engine, func, select
 
 from harness import beside, record
-from harness.compare_points import Point, fingerprint
-from harness.errors import BenchError
-from server import answers, db, rows, schemas
+from harness.compare_points import Point
+from server import answers, db, rows, schemas, schemas_comparison, schemas_series
+from server.reading import comparison, facets, records, results, runs, series, trends
+from server.reading.cursor import Page as Page
+from server.reading.errors import NotFound as NotFound
+from server.reading.filters import ResultFilter, RunFilter, SeriesFilter, Span
+from server.reading.results import Sort as Sort
+from server.reading.runs import LATEST as LATEST
 from server.schemas import RunState
-from server.tables import (
-    Case,
-    Configuration,
-    Detail,
-    Entry,
-    Environment,
-    Planned,
-    Progress,
-    Result,
-    Run,
-    Samples,
-    Summary,
-)
+from server.tables import Progress, Result, Run
 
-SILENCE = timedelta(minutes=5)
-"""A run is lost when it gave no sign of life for this long beyond the time limit of its case in hand."""
-
-LATEST = "latest"
-
-
-class NotFound(BenchError):
-    """There is no such run or record; the message says what there is."""
-
-
-class Sort(StrEnum):
-    """What results are sorted by. Missing values come last in both directions."""
-
-    PLAN = "position"
-    MODEL = "model"
-    STATUS = "status"
-    SPEEDUP = "speedup"
-    EAGER = "eager_s"
-    COMPILED = "compiled_s"
-    COMPILE = "compile_wall_s"
-    BREAKS = "graph_breaks"
-    MEMORY = "memory_ratio"
-    BREAK_EVEN = "break_even_steps"
+EVERY_RUN = RunFilter()
+EVERY_RESULT = ResultFilter()
 
 
 class Queries:
@@ -68,6 +36,12 @@ class Queries:
         self._engine = engine
         self._clock = clock
 
+    def dispose(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    # -- runs ---------------------------------------------------------------------------------
+
     def count(self) -> int:
         """Return how many runs there are."""
         with self._read() as connection:
@@ -76,10 +50,24 @@ class Queries:
     def runs(self, limit: int = 50, offset: int = 0) -> list[schemas.Run]:
         """Return runs, newest first."""
         with self._read() as connection:
-            found = connection.execute(_runs().limit(limit).offset(offset)).all()
-            summaries = _summaries(connection, [run.key for run in found])
-            states = {run.key: self._state(connection, run) for run in found}
-        return [answers.run_answer(run, states[run.key], summaries.get(run.key, [])) for run in found]
+            found = connection.execute(runs.statement(documents=False).limit(limit).offset(offset)).all()
+            return self._run_answers(connection, found, summaries=True)
+
+    def run_page(
+        self, wanted: RunFilter = EVERY_RUN, limit: int = 50, after: str | None = None, summaries: bool = True
+    ) -> Page[schemas.Run]:
+        """Return runs that fit, newest first.
+
+        Args:
+            after: the cursor of the page before.
+            summaries: whether they come with theirs.
+
+        Raises:
+            BadQuestion: `after` is no cursor of this list.
+        """
+        with self._read() as connection:
+            page = runs.page(connection, wanted, limit, after)
+            return Page(self._run_answers(connection, page.items, summaries), page.next)
 
     def run(self, name: str = LATEST) -> schemas.RunDetail:
         """Return a run by its id, a unique prefix of it, or `latest`.
@@ -89,14 +77,14 @@ class Queries:
             BenchError: a file of published figures is broken.
         """
         with self._read() as connection:
-            run = _find(connection, name)
-            summaries = _summaries(connection, [run.key]).get(run.key, [])
+            run = runs.find(connection, name)
+            found = runs.summaries(connection, [run.key]).get(run.key, [])
             state = self._state(connection, run)
-            in_hand = connection.execute(_in_hand(run.key)).all() if state == RunState.RUNNING else []
-            results = [answers.result_answer(row, state) for row in connection.execute(_results(run.key))]
-            specs = {row.case_id: row.spec for row in connection.execute(_specs(run.key))}
-        answer = answers.run_answer(run, state, summaries)
-        facts = answers.facts(run, answer.summaries, results, specs)
+            in_hand = connection.execute(runs.in_hand(run.key)).all() if state == RunState.RUNNING else []
+            planned = [answers.result_answer(row, state) for row in connection.execute(results.in_plan(run.key))]
+            specs = runs.specs(connection, run.key)
+        answer = answers.run_answer(run, state, found)
+        facts = answers.facts(run, answer.summaries, planned, specs)
         return schemas.RunDetail(
             **dict(answer),
             environment=facts.environment,
@@ -104,44 +92,17 @@ class Queries:
             protocol=facts.protocol,
             doctor=tuple(rows.stored_as(record.Finding, finding) for finding in run.doctor),
             in_hand=tuple(schemas.InHand.model_validate(row._asdict()) for row in in_hand),
-            failures=tuple(answers.failures(results)),
+            failures=tuple(answers.failures(planned)),
             reference=run.reference,
             comparisons=tuple(beside.compare(reference, facts) for reference in beside.known()),
         )
 
-    def results(self, name: str = LATEST, sort: Sort = Sort.PLAN, descending: bool = False) -> list[schemas.Result]:
-        """Return every planned case of a run with its newest result.
-
-        Raises:
-            NotFound: no run fits, or several do.
-        """
+    def summaries(self, name: str = LATEST) -> list[schemas.Summary]:
+        """Return a run's summaries in the order of its plan. Raises NotFound: no run fits, or several do."""
         with self._read() as connection:
-            run = _find(connection, name)
-            state = self._state(connection, run)
-            running = set(connection.scalars(select(Progress.case_key).where(Progress.run_key == run.key)))
-            found = [
-                answers.result_answer(row, state, row.case_key in running)
-                for row in connection.execute(_results(run.key))
-            ]
-        return sorted_by(found, sort, descending)
-
-    def durations(self, device: str, backend: str, measure: record.Measure) -> list[schemas.Duration]:
-        """Return how long each case took when it last ran on a device profile with a backend.
-
-        Args:
-            measure: of the runs; one that only checks is shorter.
-        """
-        with self._read() as connection:
-            found = connection.execute(_durations(device, backend, measure)).all()
-        newest = {row.id: row for row in found}
-        return [
-            schemas.Duration(
-                case=rows.stored_as(record.Case, row.document),
-                seconds=(row.finished_at - row.started_at).total_seconds(),
-                outcome=record.Outcome(row.outcome),
-            )
-            for row in newest.values()
-        ]
+            run = runs.find(connection, name)
+            found = runs.summaries(connection, [run.key]).get(run.key, [])
+            return list(answers.run_answer(run, self._state(connection, run), found).summaries)
 
     def pulse(self, run_id: str) -> str:
         """Return `ROWS/MOMENT`: ROWS changes with the run's results, cases in hand and state, MOMENT with every stage.
@@ -152,14 +113,118 @@ class Queries:
             NotFound: there is no such run.
         """
         with self._read() as connection:
-            run = _find(connection, run_id)
+            run = runs.find(connection, run_id)
             state = self._state(connection, run)
-            results = connection.scalar(select(func.count()).select_from(Result).where(Result.run_key == run.key))
+            count = connection.scalar(select(func.count()).select_from(Result).where(Result.run_key == run.key))
             in_hand = (
                 select(Progress.case_key, Progress.attempt).where(Progress.run_key == run.key).order_by("case_key")
             )
             cases = [f"{case_key}.{attempt}" for case_key, attempt in connection.execute(in_hand)]
-        return "-".join([run.id, state, str(results), *cases]) + f"/{run.heartbeat_at.isoformat()}"
+        return "-".join([run.id, state, str(count), *cases]) + f"/{run.heartbeat_at.isoformat()}"
+
+    # -- results ------------------------------------------------------------------------------
+
+    def results(self, name: str = LATEST, sort: Sort = Sort.PLAN, descending: bool = False) -> list[schemas.Result]:
+        """Return every planned case of a run with its newest result.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            run = runs.find(connection, name)
+            found = self._result_answers(connection, run, connection.execute(results.in_plan(run.key)))
+        return sorted_by(found, sort, descending)
+
+    def result_page(
+        self,
+        name: str = LATEST,
+        wanted: ResultFilter = EVERY_RESULT,
+        sort: Sort = Sort.PLAN,
+        descending: bool = False,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[schemas.Result]:
+        """Return planned cases of a run that fit, with their newest results; all of them without a limit.
+
+        Raises:
+            NotFound: no run fits, or several do.
+            BadQuestion: `after` is no cursor of this list in this order.
+        """
+        with self._read() as connection:
+            run = runs.find(connection, name)
+            state = self._state(connection, run)
+            page = results.page(connection, run.key, state, wanted, sort, descending, limit, after)
+            return Page(self._result_answers(connection, run, page.items), page.next)
+
+    def durations(self, device: str, backend: str, measure: record.Measure) -> list[schemas.Duration]:
+        """Return how long each case took when it last ran on a device profile with a backend.
+
+        Args:
+            measure: of the runs; one that only checks is shorter.
+        """
+        with self._read() as connection:
+            found = connection.execute(results.durations(device, backend, measure)).all()
+        newest = {row.id: row for row in found}
+        return [
+            schemas.Duration(
+                case=rows.stored_as(record.Case, row.document),
+                seconds=(row.finished_at - row.started_at).total_seconds(),
+                outcome=record.Outcome(row.outcome),
+            )
+            for row in newest.values()
+        ]
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def series(
+        self, wanted: SeriesFilter, of_each: series.Wanted, limit: int = 50, after: str | None = None
+    ) -> Page[schemas_series.Series]:
+        """Return series with their points. Raises BadQuestion: `after` is no cursor of this list."""
+        with self._read() as connection:
+            return series.page(connection, wanted, of_each, limit, after)
+
+    def trends(
+        self, wanted: SeriesFilter, span: Span, points: int = 500, limit: int = 50, after: str | None = None
+    ) -> Page[schemas_series.Trend]:
+        """Return summaries over time. Raises BadQuestion: `after` is no cursor of this list."""
+        with self._read() as connection:
+            return trends.page(connection, wanted, span, points, limit, after)
+
+    def facets(self, wanted: SeriesFilter) -> schemas_series.Facets:
+        """Return for each filter the values that have data under the others."""
+        with self._read() as connection:
+            return facets.facets(connection, wanted)
+
+    # -- two runs -----------------------------------------------------------------------------
+
+    def points(self, name: str) -> list[Point]:
+        """Return every planned case of a run as a side of a comparison, in the order of the plan.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            return list(self._side(connection, name).points)
+
+    def compare(
+        self, base: str, head: str, across: bool = False, unchanged: bool = False, like_these: bool = False
+    ) -> schemas_comparison.RunComparison:
+        """Return what changed from one run to another.
+
+        Args:
+            across: compare across machines, device profiles and batch sizes too.
+            unchanged: with the cases that stayed the same.
+            like_these: with the means that models like these should expect.
+
+        Raises:
+            NotFound: no run fits, or several do.
+            NotComparable: the machines differ, or no case is on both sides.
+        """
+        with self._read() as connection:
+            old, new = self._side(connection, base), self._side(connection, head)
+        return comparison.compared(old, new, across=across, unchanged=unchanged, like_these=like_these)
+
+    # -- records ------------------------------------------------------------------------------
 
     def head(self, name: str = LATEST) -> record.Run:
         """Return a run as the first line of its journal, without its plan.
@@ -168,7 +233,7 @@ class Queries:
             NotFound: no run fits, or several do.
         """
         with self._read() as connection:
-            run = _find(connection, name)
+            run = runs.find(connection, name)
         same = ("id", "started_at", "command", "profile", "protocol", "doctor", "environment", "reference")
         later = ("source", "dated", "trigger", "branch", "commit", "fork_point")
         return rows.stored_as(record.Run, {"plan": (), **{part: getattr(run, part) for part in same + later}})
@@ -176,52 +241,35 @@ class Queries:
     def records(self, run_id: str, at_once: int = 100) -> Iterator[record.Record]:
         """Yield the newest record of each case of a run, samples included, in the order of its plan.
 
-        Those that were pruned are passed over.
+        Those that were pruned are passed over. A batch is one transaction: a reader that is slow holds none open.
         """
-        newest = (
-            select(Planned.result_key)
-            .join(Run, Run.key == Planned.run_key)
-            .where(Run.id == run_id, Planned.result_key.is_not(None))
-            .order_by(Planned.position)
-        )
         with self._read() as connection:
-            keys = [key for key in connection.scalars(newest) if key is not None]
+            keys = records.newest(connection, run_id)
         for start in range(0, len(keys), at_once):
-            some = keys[start : start + at_once]
             with self._read() as connection:
-                details = select(Detail.result_key, Detail.document).where(Detail.result_key.in_(some))
-                found = {row.result_key: row.document for row in connection.execute(details)}
-                timed = Session(connection).scalars(select(Samples).where(Samples.result_key.in_(some)))
-                samples = {each.result_key: each for each in timed}
-                for key in some:
-                    if found.get(key) is not None:
-                        yield rows.record_of(found[key], samples.get(key))
+                found = list(records.of_keys(connection, keys[start : start + at_once]))
+            yield from found
 
     def record(self, record_id: str) -> record.Record:
         """Return a whole record, samples included.
 
         Raises:
-            NotFound: there is no such record.
+            NotFound: there is no such record, or it was pruned.
         """
         with self._read() as connection:
-            found = connection.execute(_detail(record_id)).one_or_none() if _is_id(record_id) else None
-            if found is None:
-                raise NotFound(f"There is no record {record_id!r}. A run's results name theirs as record_id.")
-            if found.document is None:
-                raise NotFound(f"Record {record_id} was pruned: its figures are kept, all else is gone.")
-            samples = Session(connection).get(Samples, found.key)
-        return rows.record_of(found.document, samples)
+            return records.whole(connection, record_id)
 
-    def points(self, run_id: str) -> list[Point]:
-        """Return every planned case of a run as a side of a comparison, in the order of the plan.
-
-        Raises:
-            NotFound: no run fits, or several do.
-        """
+    def samples(self, record_id: str) -> schemas.RecordSamples:
+        """Return the pairs of a record. Raises NotFound: it has none."""
         with self._read() as connection:
-            run = _find(connection, run_id)
-            hard = fingerprint(rows.stored_as(record.Environment, run.environment))
-            return [_point(row, hard) for row in connection.execute(_results(run.key))]
+            return answers.samples_answer(record_id, records.samples(connection, record_id))
+
+    def log(self, record_id: str) -> schemas.Log:
+        """Return what a record's worker printed. Raises NotFound: there is no such record, or it was pruned."""
+        with self._read() as connection:
+            return schemas.Log(**dict(records.without_samples(connection, record_id).log))
+
+    # -- small steps --------------------------------------------------------------------------
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -229,17 +277,23 @@ class Queries:
             yield connection
 
     def _state(self, connection: Connection, run: Any) -> RunState:
-        if run.end_reason is not None:
-            return RunState(run.end_reason)
-        longest = connection.scalar(
-            select(func.max(Entry.timeout_s))
-            .select_from(Progress)
-            .join(Planned, (Progress.run_key == Planned.run_key) & (Progress.case_key == Planned.case_key))
-            .join(Entry, Entry.key == Planned.entry_key)
-            .where(Progress.run_key == run.key)
-        )
-        silent = self._clock() - run.heartbeat_at
-        return RunState.RUNNING if silent <= SILENCE + timedelta(seconds=longest or 0) else RunState.LOST
+        return runs.states(connection, [run], self._clock())[run.key]
+
+    def _side(self, connection: Connection, name: str) -> comparison.Side:
+        run = runs.find(connection, name)
+        return comparison.side(connection, run, self._state(connection, run))
+
+    def _run_answers(self, connection: Connection, found: Iterable[Any], summaries: bool) -> list[schemas.Run]:
+        listed = list(found)
+        states = runs.states(connection, listed, self._clock())
+        of_runs = runs.summaries(connection, [run.key for run in listed]) if summaries else {}
+        known: dict[str, record.Configuration] = {}
+        return [answers.run_answer(run, states[run.key], of_runs.get(run.key, ()), known) for run in listed]
+
+    def _result_answers(self, connection: Connection, run: Any, found: Iterable[Any]) -> list[schemas.Result]:
+        state = self._state(connection, run)
+        running = results.running(connection, run.key)
+        return [answers.result_answer(row, state, row.case_key in running) for row in found]
 
 
 def sorted_by(results: Iterable[schemas.Result], sort: Sort, descending: bool = False) -> list[schemas.Result]:
@@ -253,143 +307,3 @@ def sorted_by(results: Iterable[schemas.Result], sort: Sort, descending: bool = 
     present = [result for result in planned if value(result) is not None]
     present.sort(key=value, reverse=descending)
     return present + [result for result in planned if value(result) is None]
-
-
-def _point(row: Any, hard: str | None) -> Point:
-    if row.outcome is None:
-        outcome = record.Outcome.SKIPPED if row.skip else record.Outcome.MISSING
-        return Point(row.case_id, row.suite, row.model, row.configuration_id, row.label, outcome, False, row.skip, hard)
-    known: dict[str, Any] = {field.name: getattr(row, field.name, None) for field in fields(Point)}
-    outcome, cold = record.Outcome(row.outcome), record.Flag.NOT_COLD not in row.flags
-    known |= {"outcome": outcome, "hard": hard, "compile_wall_s": row.compile_wall_s if cold else None}
-    return Point(**known | {"text": row.invalid_why if outcome == record.Outcome.PASS else row.text})
-
-
-# -- statements -------------------------------------------------------------------------------
-
-
-def _runs() -> Select[Any]:
-    return (
-        select(
-            Run.__table__,
-            Environment.host,
-            Environment.cpu,
-            Environment.torch,
-            Environment.document.label("environment"),
-        )
-        .join(Environment, Environment.id == Run.environment_id)
-        .order_by(Run.started_at.desc(), Run.id.desc())
-    )
-
-
-def _durations(device: str, backend: str, measure: record.Measure) -> Select[Any]:
-    """Oldest first."""
-    return (
-        select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
-        .join(Case, Case.key == Result.case_key)
-        .join(Configuration, Configuration.id == Case.configuration_id)
-        .join(Run, Run.key == Result.run_key)
-        .where(Configuration.device == device, Configuration.backend == backend)
-        .where(Run.protocol["measure"].as_string() == measure.value)
-        .where(Result.outcome != record.Outcome.SKIPPED.value)
-        .where(Run.source.is_(None))  # others do not say how long a case took
-        .order_by(Result.started_at, Result.id)
-    )
-
-
-def _find(connection: Connection, name: str) -> Any:
-    if name == LATEST:
-        found = connection.execute(_runs().limit(1)).all()
-    else:
-        found = connection.execute(_runs().where(Run.id.startswith(name, autoescape=True)).limit(5)).all()
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise NotFound(f"{name!r} fits several runs: {', '.join(run.id for run in found[:4])}. Give more of it.")
-    if connection.scalar(select(func.count()).select_from(Run)):
-        raise NotFound(f"There is no run {name!r}. Ids may be shortened; `latest` is the newest.")
-    raise NotFound("There is no run yet. Start one: bench run --suite toy")
-
-
-def _summaries(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[Any]]:
-    """Return each run's summaries in the order of its plan."""
-    found: dict[int, list[Any]] = {}
-    for row in connection.execute(
-        select(Summary.__table__, Configuration.label, Configuration.document.label("configuration"))
-        .join(Configuration, Configuration.id == Summary.configuration_id)
-        .where(Summary.run_key.in_(run_keys))
-        .order_by(Summary.run_key, Summary.position)
-    ):
-        found.setdefault(row.run_key, []).append(row)
-    return found
-
-
-def _in_hand(run_key: int) -> Select[Any]:
-    same = (Planned.run_key == Progress.run_key) & (Planned.case_key == Progress.case_key)
-    return (
-        select(
-            Progress.__table__, Case.id.label("case_id"), Case.suite, Case.model, Configuration.label, Entry.timeout_s
-        )
-        .join(Planned, same)
-        .join(Entry, Entry.key == Planned.entry_key)
-        .join(Case, Case.key == Progress.case_key)
-        .join(Configuration, Configuration.id == Case.configuration_id)
-        .where(Progress.run_key == run_key)
-        .order_by(Planned.position)
-    )
-
-
-def _specs(run_key: int) -> Select[Any]:
-    return (
-        select(Case.id.label("case_id"), Entry.spec)
-        .select_from(Planned)
-        .join(Case, Case.key == Planned.case_key)
-        .join(Entry, Entry.key == Planned.entry_key)
-        .where(Planned.run_key == run_key)
-    )
-
-
-def _detail(record_id: str) -> Select[int, bytes]:
-    return (
-        select(Result.key, Detail.document)
-        .outerjoin(Detail, Detail.result_key == Result.key)
-        .where(Result.id == record_id)
-    )
-
-
-def _is_id(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _results(run_key: int) -> Select[Any]:
-    elsewhere = ("key", "run_key", "case_key", "series_key", "attempt")
-    columns = [column for column in Result.__table__.c if column.name not in elsewhere]
-    return (
-        select(
-            *columns,
-            Result.attempt.label("result_attempt"),
-            Planned.case_key,
-            Planned.position,
-            Entry.tolerance,
-            Entry.skip,
-            Case.id.label("case_id"),
-            Case.suite,
-            Case.model,
-            Case.batch_size,
-            Case.configuration_id,
-            Configuration.label,
-            Configuration.mode,
-            Configuration.precision,
-        )
-        .select_from(Planned)
-        .join(Case, Case.key == Planned.case_key)
-        .join(Entry, Entry.key == Planned.entry_key)
-        .join(Configuration, Configuration.id == Case.configuration_id)
-        .outerjoin(Result, Result.key == Planned.result_key)
-        .where(Planned.run_key == run_key)
-        .order_by(Planned.position)
-    )

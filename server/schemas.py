@@ -119,12 +119,15 @@ class Run(Answer):
     host: str | None
     cpu: str | None
     torch: str | None
-    source: str | None = None
-    """Null: measured here. Else the format of the files that it was imported from."""
-    dated: bool = True
+    source: str | None
+    """The foreign format it was imported from; null: measured by us."""
+    dated: bool
     """False: nothing says when it was measured; `started_at` is when its file was written."""
-    branch: str | None = None
-    commit: str | None = None
+    trigger: str | None
+    branch: str | None
+    commit: str | None
+    fork_point: str | None
+    """Where its branch left the main line."""
     planned: int
     skipped: int
     passed: int
@@ -203,8 +206,10 @@ class Result(Answer):
     model: str
     configuration_id: str
     label: str
+    device: str
     mode: str
     precision: str
+    backend: str
     batch_size: int | None
     tolerance: float | None
     status: Status
@@ -234,6 +239,25 @@ class Result(Answer):
     eager_peak_bytes: int | None = None
     compiled_peak_bytes: int | None = None
     memory_ratio: float | None = None
+
+
+class RecordSamples(Answer):
+    """Every sample of a record, in pairs in the order in which they were taken: seconds per step."""
+
+    record_id: str
+    eager_s: tuple[float, ...]
+    compiled_s: tuple[float, ...]
+    eager_first: tuple[bool, ...]
+    """Which of the two of a pair was taken first."""
+
+
+class Log(Answer):
+    """What a record's worker printed, cut to a bounded size: its head and its tail."""
+
+    head: str
+    tail: str
+    bytes: int
+    """Of all that was printed."""
 
 
 class Duration(Answer):

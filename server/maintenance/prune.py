@@ -20,7 +20,7 @@ from harness.record import Outcome, now
 from server import db
 from server.heads import CHUNK, RECENT
 from server.maintenance.recount import EMPTY, HEAD, POINT, point
-from server.queries import SILENCE
+from server.reading.runs import SILENCE
 from server.tables import (
     Annotation,
     Detail,

@@ -12,8 +12,9 @@ from server.schemas import Estimate, Result, RunState, Status
 def result(value: float | None, *, half: float = 0.01, valid: bool = True) -> Result:
     speedup = Estimate(value=value, low=value * (1 - half), high=value * (1 + half)) if value else None
     return Result(
-        case_id="c", position=0, suite="toy", model="m", configuration_id="k", label="", mode="inference",
-        precision="fp32", batch_size=None, tolerance=0.01, status=Status.PASS, valid=valid, speedup=speedup,
+        case_id="c", position=0, suite="toy", model="m", configuration_id="k", label="", device="cpu", mode="inference",
+        precision="fp32", backend="inductor", batch_size=None, tolerance=0.01, status=Status.PASS, valid=valid,
+        speedup=speedup,
     )  # fmt: skip
 
 

@@ -1,0 +1,187 @@
+"""A run's planned cases with their newest results: filtered, in any order, page by page."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy.orm import aliased
+
+from harness import record
+from server.reading import cursor
+from server.reading.cursor import Page
+from server.reading.errors import BadQuestion
+from server.reading.filters import ResultFilter
+from server.schemas import RunState, Status
+from server.tables import Case, Configuration, Entry, Planned, Progress, Result, Run, Series
+
+Known = float | str | None
+
+_PLACE: TypeAdapter[tuple[str, bool, Known, int]] = TypeAdapter(tuple[str, bool, Known, int])
+
+
+class Sort(StrEnum):
+    """What results are sorted by. Missing values come last in both directions."""
+
+    PLAN = "position"
+    MODEL = "model"
+    SUITE = "suite"
+    STATUS = "status"
+    SPEEDUP = "speedup"
+    EAGER = "eager_s"
+    COMPILED = "compiled_s"
+    COMPILE = "compile_wall_s"
+    COMPILE_CPU = "compile_cpu_s"
+    GRAPHS = "graphs"
+    BREAKS = "graph_breaks"
+    RECOMPILES = "recompiles"
+    MEMORY = "memory_ratio"
+    EAGER_PEAK = "eager_peak_bytes"
+    COMPILED_PEAK = "compiled_peak_bytes"
+    BREAK_EVEN = "break_even_steps"
+
+
+TEXTS = (Sort.MODEL, Sort.SUITE, Sort.STATUS)
+"""Sorted as words; all else as numbers."""
+
+
+def statement(run_key: int) -> Select[Any]:
+    """Every planned case of a run, in the order of its plan."""
+    elsewhere = ("key", "run_key", "case_key", "series_key", "attempt")
+    columns = [column for column in Result.__table__.c if column.name not in elsewhere]
+    return (
+        select(
+            *columns,
+            Result.attempt.label("result_attempt"),
+            Planned.case_key,
+            Planned.position,
+            Entry.tolerance,
+            Entry.skip,
+            Case.id.label("case_id"),
+            Case.suite,
+            Case.model,
+            Case.batch_size,
+            Case.configuration_id,
+            Configuration.label,
+            Configuration.device,
+            Configuration.mode,
+            Configuration.precision,
+            Configuration.backend,
+        )
+        .select_from(Planned)
+        .join(Case, Case.key == Planned.case_key)
+        .join(Entry, Entry.key == Planned.entry_key)
+        .join(Configuration, Configuration.id == Case.configuration_id)
+        .outerjoin(Result, Result.key == Planned.result_key)
+        .where(Planned.run_key == run_key)
+    )
+
+
+def in_plan(run_key: int) -> Select[Any]:
+    return statement(run_key).order_by(Planned.position)
+
+
+def page(
+    connection: Connection,
+    run_key: int,
+    state: RunState,
+    wanted: ResultFilter,
+    sort: Sort,
+    descending: bool,
+    limit: int | None,
+    after: str | None,
+) -> Page[Any]:
+    """Return planned cases in order, those without a value last, ties in the order of the plan.
+
+    Args:
+        limit: None: all that there are; a run is bounded by its plan.
+
+    Raises:
+        BadQuestion: `after` is no cursor of this list in this order.
+    """
+    status = _status(run_key, state)
+    text = func.coalesce(Result.text, Entry.skip)
+    value = status if sort == Sort.STATUS else _column(sort)
+    order = value.desc() if descending else value.asc()
+    asked = (
+        statement(run_key)
+        .add_columns(value.label("place"))
+        .where(*wanted.conditions(status, text))
+        .order_by(value.is_(None), order, Planned.position)
+    )
+    if after is not None:
+        asked = asked.where(_beyond(value, sort, descending, after))
+    if limit is None:
+        return Page(connection.execute(asked).all())
+    found = connection.execute(asked.limit(limit + 1)).all()
+    if len(found) <= limit:
+        return Page(found)
+    last = found[limit - 1]
+    return Page(found[:limit], cursor.written(sort.value, descending, last.place, last.position))
+
+
+def running(connection: Connection, run_key: int) -> set[int]:
+    """Return the keys of the cases in hand."""
+    return set(connection.scalars(select(Progress.case_key).where(Progress.run_key == run_key)))
+
+
+def durations(device: str, backend: str, measure: record.Measure) -> Select[Any]:
+    """How long cases took when they last ran in each of their series, oldest first."""
+    past = aliased(Result)
+    newest = (
+        select(past.key)
+        .join(Run, Run.key == past.run_key)
+        .where(past.series_key == Series.key, past.outcome != record.Outcome.SKIPPED.value)
+        .where(Run.protocol["measure"].as_string() == measure.value)
+        .order_by(past.started_at.desc(), past.key.desc())
+        .limit(1)
+        .correlate(Series)
+        .scalar_subquery()
+    )
+    return (
+        select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
+        .select_from(Series)
+        .join(Case, Case.key == Series.case_key)
+        .join(Configuration, Configuration.id == Case.configuration_id)
+        .join(Result, Result.key == newest)
+        .where(Configuration.device == device, Configuration.backend == backend)
+        .where(Series.source == "")  # others do not say how long a case took
+        .order_by(Result.started_at, Result.key)
+    )
+
+
+def _column(sort: Sort) -> ColumnElement[Any]:
+    tables = {Sort.PLAN: Planned, Sort.MODEL: Case, Sort.SUITE: Case}
+    column: ColumnElement[Any] = tables.get(sort, Result).__table__.c[sort.value]
+    return column
+
+
+def _status(run_key: int, state: RunState) -> ColumnElement[str]:
+    """How a planned case stands, as `schemas.Status` says it."""
+    waiting: ColumnElement[str] = literal(Status.MISSING.value)
+    if state == RunState.RUNNING:
+        in_hand = select(Progress.case_key).where(Progress.run_key == run_key)
+        waiting = case((Planned.case_key.in_(in_hand), Status.RUNNING.value), else_=Status.WAITING.value)
+    return case(
+        (Result.outcome.is_not(None), Result.outcome), (Entry.skip.is_not(None), Status.SKIPPED.value), else_=waiting
+    )
+
+
+def _beyond(value: ColumnElement[Any], sort: Sort, descending: bool, after: str) -> ColumnElement[bool]:
+    """What comes after a place in the order."""
+    order, down, last, position = cursor.read(after, _PLACE)
+    fits = last is None or isinstance(last, str) == (sort in TEXTS)
+    finite = not isinstance(last, float) or math.isfinite(last)
+    if (order, down) != (sort.value, descending) or not fits or not finite or not 0 <= position < 1 << 31:
+        raise BadQuestion(
+            "cursor: it belongs to another order than this one. Go on with sort and direction of the page before, or "
+            "leave it out to begin."
+        )
+    later = Planned.position > position
+    if last is None:
+        return and_(value.is_(None), later)
+    further = value < last if descending else value > last
+    return or_(further, and_(value == last, later), value.is_(None))

@@ -26,8 +26,6 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
-ALWAYS = {name: service for name, service in OURS.items() if "profiles" not in service}
-"""Those that `docker compose up` starts."""
 
 SECRETS = {"BENCH_DATABASE_PASSWORD_FILE", "BENCH_TOKEN_FILE"}
 
@@ -56,7 +54,7 @@ def test_settings_can_be_read() -> None:
     assert ":" not in settings.database.split("//")[1], "a password stands in the URL"
 
 
-@pytest.mark.parametrize("name", ALWAYS)
+@pytest.mark.parametrize("name", OURS)
 def test_commands_have_these_options(name: str) -> None:
     """What a service is told to run is a verb with options that it has."""
     _, verb, *rest = OURS[name]["command"]

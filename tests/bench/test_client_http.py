@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx2
 import pytest
+from pandas.testing import assert_frame_equal
 
+import bench
 from bench.client_http import Server
+from bench.serve import start_in_background
 from harness.errors import BenchError
+from harness.record import Outcome
 from server.analysis import SAMPLE_COLUMNS, Asked, series_columns
+from tests.server import factory
 
 SERIES = {
     "id": 7,
@@ -121,3 +126,41 @@ def test_server_that_does_not_answer(answer, said):
     """What keeps a server from answering is a sentence with its address and what to do."""
     with pytest.raises(BenchError, match=said):
         [*server(answer).samples("x")]
+
+
+@pytest.fixture
+def both(store, url):
+    """The same database asked directly, and through a server."""
+    cases = [factory.make_case("mlp"), factory.make_case("conv", precision="amp"), factory.make_case("odd_one")]
+    for night in range(2):
+        id_, at = f"0194a3f2-1111-7000-8000-{night:012}", factory.BEGIN + timedelta(days=night)
+        run = factory.make_run(
+            cases, id=id_, at=at, skip={"odd_one": "no such device"}, branch="main" if night else None
+        )
+        store.open(run)
+        minute = at + timedelta(minutes=1)
+        store.record(factory.make_record(cases[0], speedup=1.25 + night / 4, run_id=id_, at=minute))
+        store.record(factory.make_record(cases[1], Outcome.CRASH, run_id=id_, at=minute))
+        store.close(factory.make_end(id_, at + timedelta(hours=1)))
+    process, address = start_in_background(url, port=0)
+    yield bench.connect(url), bench.connect(address)
+    process.terminate()
+    process.communicate()
+
+
+def test_server_says_what_its_database_says(both):
+    """Every question has the same answer from a server as from its database: rows, order and types."""
+    for ask in (
+        lambda data: data.runs(),
+        lambda data: data.runs(branch="", since="2026-08-01"),
+        lambda data: data.results(),
+        lambda data: data.results(model="C*", branch="main"),
+        lambda data: data.results("0194a3f2-1111-7000-8000-000000000001"),
+        lambda data: data.series(),
+        lambda data: data.series("graphs", model="mlp", until="2026-08-13"),
+        lambda data: data.samples(data.results(model="mlp").record_id[0]),
+    ):
+        mine, theirs = map(ask, both)
+
+        assert len(mine) > 0
+        assert_frame_equal(mine, theirs)

@@ -158,7 +158,8 @@ class Fill:
             of = {row[0]: row[1] for row in entries}
             self._environment = connection.scalar(text("SELECT environment_id FROM run LIMIT 1"))
             self._hard = connection.scalar(text("SELECT hard FROM environment LIMIT 1"))
-        self._keys = [keys[case.id] for case in self._cases]
+        self._ids = [case.id for case in self._cases]
+        self._keys = [keys[id_] for id_ in self._ids]
         self._entries = [of[key] for key in self._keys]
         self._groups: dict[tuple[str, str], list[int]] = {}
         for place, case in enumerate(self._cases):
@@ -194,7 +195,7 @@ class Fill:
         run_key = night.number + 2
         run_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"night {night.number}"))
         started = [_began(night.started_at, place) for place in range(len(self._cases))]
-        ids = [record_id(run_id, case.id, 1) for case in self._cases]
+        ids = [record_id(run_id, id_, 1) for id_ in self._ids]
         first = night.number * len(self._cases)
         self._copy_run(copy, night, run_key, run_id, started[-1])
         copy.rows("result", _RESULT, self._results(copy, night, run_key, first, ids, started))

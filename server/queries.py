@@ -22,6 +22,7 @@ from server.reading.errors import NotFound as NotFound
 from server.reading.filters import ResultFilter, RunFilter, SeriesFilter, Span
 from server.reading.results import Sort as Sort
 from server.reading.runs import LATEST as LATEST
+from server.reading.runs import SILENCE as SILENCE
 from server.schemas import RunState
 from server.tables import Progress, Result, Run
 
@@ -163,7 +164,7 @@ class Queries:
             measure: of the runs; one that only checks is shorter.
         """
         with self._read() as connection:
-            found = connection.execute(results.durations(device, backend, measure)).all()
+            found = results.durations(connection, device, backend, measure)
         newest = {row.id: row for row in found}
         return [
             schemas.Duration(

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
-from sqlalchemy.orm import aliased
 
 from harness import record
 from server.reading import cursor
@@ -43,6 +42,9 @@ class Sort(StrEnum):
     COMPILED_PEAK = "compiled_peak_bytes"
     BREAK_EVEN = "break_even_steps"
 
+
+CHUNK = 500
+"""Keys in one statement."""
 
 TEXTS = (Sort.MODEL, Sort.SUITE, Sort.STATUS)
 """Sorted as words; all else as numbers."""
@@ -128,29 +130,38 @@ def running(connection: Connection, run_key: int) -> set[int]:
     return set(connection.scalars(select(Progress.case_key).where(Progress.run_key == run_key)))
 
 
-def durations(device: str, backend: str, measure: record.Measure) -> Select[Any]:
-    """How long cases took when they last ran in each of their series, oldest first."""
-    past = aliased(Result)
+def durations(connection: Connection, device: str, backend: str, measure: record.Measure) -> list[Any]:
+    """Return how long cases took when they last ran in each of their series here, oldest first.
+
+    Two statements: joined in one, PostgreSQL looks for the newest once for every result.
+    """
     newest = (
-        select(past.key)
-        .join(Run, Run.key == past.run_key)
-        .where(past.series_key == Series.key, past.outcome != record.Outcome.SKIPPED.value)
+        select(Result.key)
+        .join(Run, Run.key == Result.run_key)
+        .where(Result.series_key == Series.key, Result.outcome != record.Outcome.SKIPPED.value)
         .where(Run.protocol["measure"].as_string() == measure.value)
-        .order_by(past.started_at.desc(), past.key.desc())
+        .order_by(Result.started_at.desc(), Result.key.desc())
         .limit(1)
         .correlate(Series)
         .scalar_subquery()
     )
-    return (
-        select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
+    of_series = (
+        select(newest)
         .select_from(Series)
         .join(Case, Case.key == Series.case_key)
         .join(Configuration, Configuration.id == Case.configuration_id)
-        .join(Result, Result.key == newest)
         .where(Configuration.device == device, Configuration.backend == backend)
         .where(Series.source == "")  # others do not say how long a case took
-        .order_by(Result.started_at, Result.key)
     )
+    keys = [key for key in connection.scalars(of_series) if key is not None]
+    found: list[Any] = []
+    for start in range(0, len(keys), CHUNK):
+        found += connection.execute(
+            select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
+            .join(Case, Case.key == Result.case_key)
+            .where(Result.key.in_(keys[start : start + CHUNK]))
+        )
+    return sorted(found, key=lambda row: row.started_at)
 
 
 def _column(sort: Sort) -> ColumnElement[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from harness.record import DeviceProfile, Environment, Flag, Log, Outcome, Record, Run
+from harness.record import DeviceProfile, Environment, Flag, Log, Outcome, Record, Run, record_id
 from server.store import Store
 from tests.server import factory
 
@@ -54,6 +54,11 @@ def run_id(number: int) -> str:
 
 
 BRANCH, ELSEWHERE, FOREIGN = (run_id(number) for number in (10, 11, 12))
+
+
+def record_ids(night: int = 0) -> list[str]:
+    """Of a night's records, in the order of the plan."""
+    return [record_id(run_id(night), case.id, 1) for case in CASES[:3]]
 
 
 def fill(url: str) -> None:

@@ -133,35 +133,40 @@ def running(connection: Connection, run_key: int) -> set[int]:
 def durations(connection: Connection, device: str, backend: str, measure: record.Measure) -> list[Any]:
     """Return how long cases took when they last ran in each of their series here, oldest first.
 
-    Two statements: joined in one, PostgreSQL looks for the newest once for every result.
+    The heads of the series name their newest results. Only where one of these will not do are older ones read. Which
+    runs measured the same is asked apart: joined to results, PostgreSQL would go from these runs to all they hold.
     """
-    newest = (
-        select(Result.key)
-        .join(Run, Run.key == Result.run_key)
-        .where(Result.series_key == Series.key, Result.outcome != record.Outcome.SKIPPED.value)
-        .where(Run.protocol["measure"].as_string() == measure.value)
-        .order_by(Result.started_at.desc(), Result.key.desc())
-        .limit(1)
-        .correlate(Series)
-        .scalar_subquery()
-    )
-    of_series = (
-        select(newest)
-        .select_from(Series)
+    runs = set(connection.scalars(select(Run.key).where(Run.protocol["measure"].as_string() == measure.value)))
+    heads = (
+        select(Series.key, Series.result_key)
         .join(Case, Case.key == Series.case_key)
         .join(Configuration, Configuration.id == Case.configuration_id)
         .where(Configuration.device == device, Configuration.backend == backend)
         .where(Series.source == "")  # others do not say how long a case took
     )
-    keys = [key for key in connection.scalars(of_series) if key is not None]
-    found: list[Any] = []
-    for start in range(0, len(keys), CHUNK):
-        found += connection.execute(
-            select(Case.id, Case.document, Result.started_at, Result.finished_at, Result.outcome)
-            .join(Case, Case.key == Result.case_key)
-            .where(Result.key.in_(keys[start : start + CHUNK]))
+    newest: dict[int, int | None] = dict(connection.execute(heads).all())
+    asked = (
+        select(
+            *Result.__table__.c["series_key", "run_key", "started_at", "finished_at", "outcome"],
+            Case.id,
+            Case.document,
         )
-    return sorted(found, key=lambda row: row.started_at)
+        .join(Case, Case.key == Result.case_key)
+        .order_by(Result.started_at)
+    )
+    found: dict[int, Any] = {}
+
+    def take(wanted: ColumnElement[bool]) -> None:
+        for row in connection.execute(asked.where(wanted)):
+            if row.run_key in runs and row.outcome != record.Outcome.SKIPPED:
+                found[row.series_key] = row
+
+    keys = [key for key in newest.values() if key is not None]
+    for start in range(0, len(keys), CHUNK):
+        take(Result.key.in_(keys[start : start + CHUNK]))
+    for key in newest.keys() - found.keys():
+        take(Result.series_key == key)
+    return sorted(found.values(), key=lambda row: row.started_at)
 
 
 def _column(sort: Sort) -> ColumnElement[Any]:

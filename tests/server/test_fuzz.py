@@ -26,7 +26,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-QUESTIONS = {"sqlite": 8, "postgresql": 3}
+QUESTIONS = {"sqlite": 6, "postgresql": 2}
 """To each address, of either kind."""
 
 RUNS = ("latest", library.run_id(0), library.run_id(library.CRASHED), library.ELSEWHERE[:8], library.FOREIGN)

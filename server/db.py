@@ -68,7 +68,7 @@ def check(engine: Engine) -> None:
         BenchError: it does not.
     """
     with explained(engine.url), engine.connect() as connection:
-        found = revision(connection, engine.url)
+        found = revision(connection)
     if found != HEAD:
         name = engine.url.render_as_string(hide_password=True)
         raise BenchError(f"database {name} has the schema {found or 'of nothing'}, and this version needs {HEAD}.")

@@ -1,4 +1,4 @@
-"""Settings of the server, from the environment (`BENCH_DATABASE`, `BENCH_READ`, `BENCH_HOSTS` and so on); and secrets."""
+"""Settings of the server, from the environment (`BENCH_DATABASE`, `BENCH_READ`, `BENCH_HOSTS`, ...); and secrets."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ VERBS = {
     "compare": ("bench.compare", "What changed between two runs?"),
     "doctor": ("bench.doctor", "Is this host fit to measure?"),
     "serve": ("bench.serve", "Serve the dashboard."),
+    "push": ("bench.push", "Send journals to a server."),
+    "token": ("bench.token", "Make, list and revoke keys to a server's API."),
     "import": ("bench.data", "Load journals, or results of others, into the database."),
     "export": ("bench.export", "Write a run as files that others read."),
     "db": ("bench.database", "Upgrade, check, measure, prune or back up the database."),

@@ -10,12 +10,13 @@ Each field of `Selection` is an option of such a command.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -38,6 +39,15 @@ Database = Annotated[
         "--database", metavar="URL", envvar="BENCH_DATABASE", help="Where results are kept: a SQLAlchemy URL."
     ),
 ]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        envvar="BENCH_TOKEN_FILE",
+        help="A file that holds the token for --server. Or the token itself, in BENCH_TOKEN.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")]
 DATABASE = DEFAULT_DATABASE
 AUTO = "auto"
@@ -45,6 +55,9 @@ ALL = "all"
 """In place of a suite: those of the published figures."""
 TORCHBENCH = "torchbench"
 """The suite in whose place `--torchbench` puts a checkout's models."""
+
+if TYPE_CHECKING:
+    from harness.courier import Server
 
 T = TypeVar("T")
 
@@ -228,6 +241,19 @@ class Selection:
         if self.limit_seconds is None:
             return Fitted.whole(planned)
         return fit(planned, durations(database, profile.name, matrix.backend, measure), self.limit_seconds)
+
+
+def server_at(url: str, token_file: Path | None) -> Server:
+    """Return the server that `--server` and `--token-file` name; its token may be in the environment, too.
+
+    There is no option for the token itself: everybody on a machine sees how a command was called.
+
+    Raises:
+        UsageError: the address is none, or there is no token.
+    """
+    from harness.courier import server  # here, so that plans and help need no HTTP library
+
+    return server(url, token_file, os.environ.get("BENCH_TOKEN"))
 
 
 def profiles() -> list[DeviceProfile]:

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench.doctor import examined
 from bench.main import INTERRUPTED
-from bench.options import DATABASE, Database, Json, Selection, profiles, selecting
+from bench.options import DATABASE, Database, Json, Selection, TokenFile, profiles, selecting, server_at
 from bench.progress import Progress
 from harness import report
 from harness.beside import comparisons_of
@@ -39,10 +40,13 @@ from harness.record import (
     now,
 )
 from harness.runner import execute, modules, needs_inductor
-from harness.sinks import Forwarder
+from harness.sinks import Forwarder, Sink
 from harness.summary import summarise
 from harness.worker.main import Host
 from harness.workers import Stop, Workers
+
+if TYPE_CHECKING:
+    from harness.courier import Server
 
 app = typer.Typer(add_completion=False)
 
@@ -66,6 +70,10 @@ Resume = Annotated[
 KeepClocks = Annotated[
     bool, typer.Option("--keep-clocks", help="Do not hold the device's clock, also where its profile says so.")
 ]
+To = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", envvar="BENCH_SERVER", help="Send the run there as it goes on, too."),
+]
 Serve = Annotated[bool, typer.Option("--serve", help="Serve the dashboard while the run goes on.")]
 Port = Annotated[int, typer.Option("--port", help="Port of the dashboard; 0 takes any that is free.")]
 
@@ -81,6 +89,8 @@ def main(
     resume: Resume = None,
     keep_clocks: KeepClocks = False,
     database: Database = DATABASE,
+    server: To = None,
+    token_file: TokenFile = None,
     as_json: Json = False,
     serve: Serve = False,
     port: Port = 8000,
@@ -91,7 +101,8 @@ def main(
         raise UsageError("--resume takes the plan of its run: leave out the options that choose models and cases.")
     if resume is not None:
         path = find(resume)
-        with _output(database, as_json, serve, port) as output, Journal(path) as journal:
+        where = _answering(server, token_file)
+        with _output(database, as_json, serve, port, where) as output, Journal(path) as journal:
             history = replay(path)
             settings.apply(history.run.profile)
             _examined(history.run.profile, database)  # the run keeps what was found when it began
@@ -109,7 +120,8 @@ def main(
         print(report.budget_line(fitted), file=sys.stderr)
     if max_seconds is None:
         protocol = protocol.model_copy(update={"max_seconds": profile.max_seconds})
-    with _output(database, as_json, serve, port) as output:
+    where = _answering(server, token_file)
+    with _output(database, as_json, serve, port, where) as output:
         doctor = _examined(profile, database)
         run, workers = _new_run(fitted.plan, profile, protocol, selection.reference, doctor)
         with Journal(FOLDER / f"{run.id}.jsonl") as journal:
@@ -139,14 +151,16 @@ class _Output:
     progress: Progress
     as_json: bool
     served: bool
+    server: Server | None
+    """Where the run is sent, too."""
 
 
 @contextlib.contextmanager
-def _output(database: str, as_json: bool, serve: bool, port: int) -> Iterator[_Output]:
+def _output(database: str, as_json: bool, serve: bool, port: int, server: Server | None) -> Iterator[_Output]:
     """Open the database and, if wanted, the dashboard, before anything else: a mistake here must not cost a night."""
     from server.store import Store  # here, so that `bench run --help` loads no database library
 
-    output = _Output(Forwarder(Store.connect(database)), Progress(as_json=as_json), as_json, serve)
+    output = _Output(Forwarder(Store.connect(database)), Progress(as_json=as_json), as_json, serve, server)
     if not serve:
         yield output
         return
@@ -163,6 +177,35 @@ def _output(database: str, as_json: bool, serve: bool, port: int) -> Iterator[_O
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _answering(url: str | None, token_file: Path | None) -> Server | None:
+    """Return the server to send to, asked beforehand whether it would take a run: one that is away may come back."""
+    if url is None:
+        return None
+    from harness.courier import check  # here, so that a run without a server needs no HTTP library
+
+    where = server_at(url, token_file)
+    if trouble := check(where):
+        print(f"bench: {trouble} The journal keeps what it lacks, and it is sent when it answers.", file=sys.stderr)
+    return where
+
+
+@contextlib.contextmanager
+def _sent(server: Server | None, journal: Journal) -> Iterator[list[Sink]]:
+    """Give the sinks that send the run away, and say at the end what did not arrive."""
+    if server is None:
+        yield []
+        return
+    from harness.remote import Remote
+
+    remote = Remote(server, journal.path)
+    try:
+        yield [remote]
+    finally:
+        if lacking := remote.finish():
+            again = f"`bench push {journal.path} --server {server.url}` catches up."
+            print(f"bench: {lacking} {again}", file=sys.stderr)
 
 
 def _examined(profile: DeviceProfile, database: str) -> tuple[Finding, ...]:
@@ -227,8 +270,9 @@ def _measure(history: History, workers: Workers, journal: Journal, output: _Outp
     """Run what is left, say the last words, and return the exit code."""
     progress, store, stop = output.progress, output.store, Stop()
     with stop.listening():
-        with _clock(history.run.profile, keep_clocks) as lock:
-            reason = execute(history, workers, journal, [progress, store], stop, lock=lock, tick=progress.tick)
+        with _clock(history.run.profile, keep_clocks) as lock, _sent(output.server, journal) as senders:
+            sinks: list[Sink] = [progress, store, *senders]
+            reason = execute(history, workers, journal, sinks, stop, lock=lock, tick=progress.tick)
         _last_words(history.run, progress, reason, journal, output.as_json)
         if store.trouble:
             missing = f"the database lacks part of this run: {store.trouble}"

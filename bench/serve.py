@@ -11,12 +11,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from bench.options import DATABASE, Database
 from harness.errors import BenchError, UsageError
+
+if TYPE_CHECKING:
+    from server.settings import Settings
 
 app = typer.Typer(add_completion=False)
 
@@ -26,6 +30,10 @@ GRACE_S = 2
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes any that is free.")]
+ReadToken = Annotated[
+    bool,
+    typer.Option("--read-token", help="Reading needs a token, too; then other machines may be let in."),
+]
 PublicRead = Annotated[
     bool, typer.Option("--public-read", help="Let anyone who can reach the port read; there is no log-in.")
 ]
@@ -38,29 +46,57 @@ def main(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     public_read: PublicRead = False,
+    read_token: ReadToken = False,
     with_parent: WithParent = False,
 ) -> None:
     """Serve the dashboard until Ctrl-C."""
     if with_parent:
         _end_with_parent()
-    if not public_read and not is_loopback(host):
-        raise UsageError(
-            f"--host {host} lets other machines read all results without a log-in. "
-            "Say --public-read if that is meant, or listen on 127.0.0.1."
-        )
     import uvicorn  # here, so that --help is quick
 
     from dashboards.app import create_app
-    from server.settings import Settings
 
+    settings = _settings(database, public_read, read_token)
+    refuse_open(host, settings)
     with listening(host, port) as listener:
-        served = create_app(Settings(database=database, public_read=public_read))
+        served = create_app(settings)
         print(f"Dashboard: {address_of(listener)}", flush=True)
         config = uvicorn.Config(
             served, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
         )
         with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def refuse_open(host: str, settings: Settings) -> None:
+    """Refuse an address that others reach, unless it was said how they may read.
+
+    Raises:
+        UsageError: it was not said, or two ways at once.
+    """
+    from server.settings import Reading
+
+    if settings.public_read and settings.read == Reading.TOKEN:
+        raise UsageError("--public-read and --read-token exclude each other. Leave one of them out.")
+    if not is_loopback(host) and not settings.public_read and settings.read == Reading.OPEN:
+        raise UsageError(
+            f"--host {host} lets other machines read all results without a log-in. Say --read-token, so that they need "
+            "a token, or --public-read if anybody may; or listen on 127.0.0.1."
+        )
+
+
+def _settings(database: str, public_read: bool, read_token: bool) -> Settings:
+    """Return the settings of the environment, with what the options say."""
+    from server.settings import Reading, Settings
+
+    said: dict[str, Any] = {"public_read": True} if public_read else {}
+    said |= {"read": Reading.TOKEN} if read_token else {}
+    try:
+        return Settings(database=database, **said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = "BENCH_" + "_".join(str(part) for part in first["loc"]).upper()
+        raise UsageError(f"{name}: {first['msg']}. Correct the variable, or unset it.") from None
 
 
 def start_in_background(database: str, port: int = 8000) -> tuple[subprocess.Popen[str], str]:

@@ -8,7 +8,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
@@ -56,21 +55,20 @@ def _plotly() -> Traversable:
 
 
 def _wants_json(request: Request) -> bool:
-    return request.url.path.startswith("/api/") or request.url.path == "/healthz"
+    return request.url.path.startswith("/api/") or request.url.path in ("/healthz", "/readyz", "/metrics")
 
 
 async def _explain(request: Request, error: Exception) -> Response:
     assert isinstance(error, BenchError)
-    status = server.status_of(error)
     if _wants_json(request):
-        return JSONResponse({"detail": str(error)}, status)
-    return pages.error_page(request, status, str(error))
+        return server.answer(error)
+    return pages.error_page(request, server.status_of(error), str(error))
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if _wants_json(request):
-        return await http_exception_handler(request, error)
+        return await server.refuse(request, error)
     text = "There is no such page." if error.status_code == 404 else str(error.detail)
     return pages.error_page(request, error.status_code, text)
 

@@ -61,6 +61,19 @@ def opened(url: str) -> Engine:
     return _engine(_parse(url))
 
 
+def check(engine: Engine) -> None:
+    """Ask whether the database answers and has this version's schema.
+
+    Raises:
+        BenchError: it does not.
+    """
+    with explained(engine.url), engine.connect() as connection:
+        found = revision(connection)
+    if found != HEAD:
+        name = engine.url.render_as_string(hide_password=True)
+        raise BenchError(f"database {name} has the schema {found or 'of nothing'}, and this version needs {HEAD}.")
+
+
 def exists(url: str) -> bool:
     """Say whether there may be anything to read: a SQLite file is made by the first who connects to it.
 

@@ -227,6 +227,16 @@ class Queries:
 
     # -- records ------------------------------------------------------------------------------
 
+    def standing(self, name: str = LATEST) -> tuple[int, str, RunState]:
+        """Return a run's key, id and state: what somebody who follows it asks again and again.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            run = runs.find(connection, name)
+            return run.key, run.id, self._state(connection, run)
+
     def head(self, name: str = LATEST) -> record.Run:
         """Return a run as the first line of its journal, without its plan.
 

@@ -20,6 +20,27 @@ from server.tables import Samples
 
 T = TypeVar("T", bound=BaseModel)
 
+
+class Misfit(BenchError):
+    """A line that cannot be stored: it does not fit what is there, or contradicts itself.
+
+    Args:
+        case_id: of the line at fault, where that is known.
+    """
+
+    def __init__(self, text: str, case_id: str | None = None) -> None:
+        super().__init__(text)
+        self.case_id = case_id
+
+
+class UnknownRun(Misfit):
+    """A line of a run that was never opened."""
+
+
+class Conflict(Misfit):
+    """Two lines, or a line and what is stored, say different things of the same run."""
+
+
 _SAMPLES = ("eager_s", "compiled_s", "eager_first")
 """Fields of a record's `timing` that live in their own table."""
 
@@ -127,15 +148,17 @@ def result_row(record: Record) -> dict[str, Any]:
     """Return the columns of `tables.Result` but its keys.
 
     Raises:
-        BenchError: the record's id is not that of its run, case and attempt.
+        Misfit: the record's id is not that of its run, case and attempt.
     """
     if record.id != record_id(record.run_id, record.case.id, record.attempt):
-        raise BenchError(
+        raise Misfit(
             f"record {record.id} does not belong to attempt {record.attempt} of {record.case} in run {record.run_id}: "
-            "an id is derived from these three. The journal is damaged, or was changed by hand."
+            "an id is derived from these three. The journal is damaged, or was changed by hand.",
+            record.case.id,
         )
     derived, found = record.derived, record.numbers
     text = record.text or (f"{record.failure.kind}: {record.failure.text}" if record.failure else None)
+    text = text and text.replace("\0", "\N{SYMBOL FOR NULL}")  # PostgreSQL's text has no place for it
     return {
         "id": record.id,
         "attempt": record.attempt,

@@ -269,8 +269,7 @@ class Duration(Answer):
 
 
 class Health(Answer):
-    """The service answers, and its database too."""
+    """The process answers; of its database this says nothing."""
 
     status: str
     version: str
-    runs: int

@@ -8,15 +8,18 @@ late: ids make repeats harmless, and a result older than the case's newest attem
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, StatementError
 
 from harness.record import JournalLine, Record, Run, RunEnd, Stage, Start
+from harness.wire import SentLine
 from server import db
+from server.arrivals import Arrivals, Receipt
+from server.rows import Misfit
 from server.writer import Kept, Writer
 
 T = TypeVar("T")
@@ -92,21 +95,66 @@ class Store:
         known = list(lines)
         return self._write(lambda writer: _replay(writer, known))
 
-    def _write(self, work: Callable[[Writer], T]) -> T:
+    # -- over the API -------------------------------------------------------------------------
+
+    def admit(self, run: Run) -> bool:
+        """Store a run as `open` does, and say whether it is new.
+
+        Raises:
+            Conflict: another run was stored under its id.
+        """
+        return self._write(lambda writer: writer.admit(run))
+
+    def receive(self, run_id: str, lines: Sequence[SentLine], receipt: Receipt) -> list[Kept]:
+        """Store lines of one run and the note that they came, in one transaction; say what became of the records.
+
+        Raises:
+            Misfit: there is no such run, or one of the lines does not fit it; nothing is stored.
+        """
+        return self._write(lambda writer: writer.receive(run_id, lines, receipt))
+
+    def amend(self, run_id: str, said: Mapping[str, str], end: RunEnd | None) -> None:
+        """Say what a run did not say of itself, and that it ended.
+
+        Raises:
+            Misfit: there is no such run.
+            Conflict: it said another thing.
+        """
+
+        def work(writer: Arrivals) -> None:
+            writer.amend(run_id, said)
+            if end is not None:
+                writer.close(end)
+
+        self._write(work)
+
+    def _write(self, work: Callable[[Arrivals], T]) -> T:
         """Do the work in one transaction. Two writers that wait for each other: one of them does it again."""
         with db.explained(self._engine.url):
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     with self._engine.begin() as connection:
-                        writer = Writer(connection)
+                        writer = Arrivals(connection)
                         found = work(writer)
                         writer.finish()
                     return found
+                except (DataError, OverflowError) as error:
+                    raise _unfit(error) from error
                 except OperationalError as error:
                     if getattr(error.orig, "sqlstate", None) != DEADLOCK or attempt == ATTEMPTS:
                         raise
                     time.sleep(0.05 * attempt)
+                except DBAPIError:
+                    raise
+                except StatementError as error:  # a value that never got as far as the database
+                    raise _unfit(error) from error
         raise AssertionError("the last attempt returns or raises")
+
+
+def _unfit(error: Exception) -> Misfit:
+    """E.g. a whole number of more than 64 bits; on PostgreSQL a text with a null character."""
+    cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    return Misfit(f"a value that the database cannot hold ({cause}). Nothing of it was stored.")
 
 
 def _replay(writer: Writer, lines: Sequence[JournalLine]) -> Replayed:

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from harness.errors import BenchError
 from harness.record import Outcome, Record, Run, RunEnd, Stage, Start, now
 from server import rows
 from server.heads import Heads
@@ -285,7 +284,7 @@ class Writer:
         """Return a run, locked until the end of the transaction.
 
         Raises:
-            BenchError: there is no such run.
+            UnknownRun: there is no such run.
         """
         if run_id not in self._runs:
             found = self._connection.execute(
@@ -303,8 +302,9 @@ class Writer:
                 .with_for_update(of=RunRow)
             ).one_or_none()
             if found is None:
-                raise BenchError(
-                    f"run {run_id} is not in the database, so nothing of it can be added. Import its journal."
+                raise rows.UnknownRun(
+                    f"run {run_id} is not in the database, so nothing of it can be added. Import its journal, or send "
+                    "the run first."
                 )
             self._runs[run_id] = _Run(run_id, found)
         return self._runs[run_id]
@@ -313,7 +313,7 @@ class Writer:
         """Return the planned cases with these ids.
 
         Raises:
-            BenchError: one of them is not in the run's plan.
+            Misfit: one of them is not in the run's plan.
         """
         wanted = [case_id for case_id in dict.fromkeys(case_ids) if case_id not in run.plan]
         for part in chunks(wanted):
@@ -325,8 +325,9 @@ class Writer:
                 run.plan[row.id] = _Planned(row)
         for case_id in wanted:
             if case_id not in run.plan:
-                raise BenchError(
-                    f"run {run.id} has no case {case_id} in its plan. The journal is of another run, or damaged."
+                raise rows.Misfit(
+                    f"run {run.id} has no case {case_id} in its plan. The journal is of another run, or damaged.",
+                    case_id,
                 )
         return {case_id: run.plan[case_id] for case_id in case_ids}
 

@@ -13,8 +13,9 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
-from bench.serve import address_of, app, is_loopback, listening, start_in_background
+from bench.serve import address_of, app, is_loopback, listening, refuse_open, start_in_background
 from harness.errors import BenchError, UsageError
+from server.settings import Settings
 
 
 @pytest.fixture
@@ -87,11 +88,30 @@ def test_port_taken(url):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "bench.example"])
 def test_other_machines_are_let_in_on_purpose_only(host, url):
-    """An address that others can reach is refused unless public reading is asked for."""
+    """An address that others can reach is refused unless it is said how they may read."""
     result = CliRunner().invoke(app, ["--host", host, "--database", url])
 
     assert isinstance(result.exception, UsageError)
+    assert "--read-token" in str(result.exception)
     assert "--public-read" in str(result.exception)
+
+
+def test_two_ways_of_reading_at_once():
+    """Reading with a token and reading by anybody exclude each other; either of them lets others in."""
+    for read, public in (("token", False), ("open", True)):
+        refuse_open("0.0.0.0", Settings(read=read, public_read=public))
+
+    with pytest.raises(UsageError, match="exclude each other"):
+        refuse_open("0.0.0.0", Settings(read="token", public_read=True))
+
+
+def test_variable_that_is_wrong(url, monkeypatch):
+    """A variable that says nothing known is named, with what it may say."""
+    monkeypatch.setenv("BENCH_READ", "secret")
+    result = CliRunner().invoke(app, ["--database", url])
+
+    assert isinstance(result.exception, UsageError)
+    assert "BENCH_READ: Input should be 'open' or 'token'" in str(result.exception)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])

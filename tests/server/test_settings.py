@@ -56,3 +56,10 @@ def test_password_of_the_database(monkeypatch, tmp_path):
 
     assert ["s3cret", "mine"] == [engine.url.password for engine in engines]
     assert "s3cret" not in repr(engines[0])
+
+
+def test_names_are_separated_by_commas(monkeypatch):
+    """Hosts are a list in one variable, in small letters, without blanks."""
+    monkeypatch.setenv("BENCH_HOSTS", "Bench.example, other.example,")
+
+    assert ("bench.example", "other.example") == Settings().hosts

@@ -95,7 +95,7 @@ def nights(count: int, cases: int, seed: int = 1) -> Iterator[Night]:
             started_at=FIRST_NIGHT + timedelta(days=number),
             outcome=failing,
             speedup=np.exp(level + rng.normal(0.0, 1.0, cases) * noise),
-            half_width=noise * rng.uniform(0.3, 0.8, cases),
+            half_width=noise * rng.uniform(2.0, 4.0, cases),
             eager_s=eager * np.exp(rng.normal(0.0, 0.01, cases)),
             compile_s=compile_s * np.exp(rng.normal(0.0, 0.03, cases)),
             eager_bytes=eager_bytes.astype(np.int64),

@@ -8,11 +8,11 @@ import zlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from server.problems import Refused
 
 from harness.record import Outcome, now, record_id
 from server import bodies
 from server.bodies import Body, lines_of, run_of, unpacked
+from server.routes.problems import Refused
 from tests.server import factory
 from tests.server.doors import text
 

@@ -212,20 +212,19 @@ def test_no_token_no_writing(door, opened, url, method):
     assert before == without_notes(url)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status", "sentence"),
-    [
-        ({"Content-Type": "image/png"}, 415, "Content-Type 'image/png' is not taken"),
-        ({"Content-Encoding": "br"}, 415, "Content-Encoding 'br' is not taken"),
-        ({"Content-Encoding": "gzip"}, 422, "The body is not gzip"),
-        ({}, 422, "line 1: not JSON"),
-    ],
-)
-def test_body_that_is_none(door, key, opened, headers, status, sentence):
+def test_body_that_is_none(door, key, opened):
     """A body in a form that is not taken is refused with the form that is."""
-    answer = door.client.post(RECORDS, content=b"nothing", headers=headers | key)
+    said = {}
+    for header in ("Content-Type: image/png", "Content-Encoding: br", "Content-Encoding: gzip", "Accept: */*"):
+        answer = door.client.post(RECORDS, content=b"nothing", headers=dict([header.split(": ")]) | key)
+        said[header] = (answer.status_code, answer.json()["detail"].split(" (")[0].split(". ")[0])
 
-    assert (status, True) == (answer.status_code, answer.json()["detail"].startswith(sentence))
+    assert {
+        "Content-Type: image/png": (415, "Content-Type 'image/png' is not taken"),
+        "Content-Encoding: br": (415, "Content-Encoding 'br' is not taken"),
+        "Content-Encoding: gzip": (422, "The body is not gzip, as its Content-Encoding says"),
+        "Accept: */*": (422, "line 1: not JSON"),
+    } == said
 
 
 def test_body_that_is_too_long_is_not_read_to_its_end(door, key, opened, monkeypatch):
@@ -262,21 +261,20 @@ def test_branch_is_named_before_the_first_result(door, key, opened):
     assert 204 == door.client.patch(path, json={"commit": "4f2a91c"}, headers=key).status_code
 
 
-@pytest.mark.parametrize(
-    ("said", "sentence"),
-    [
+def test_amendment_that_says_nothing(door, key, opened):
+    """What cannot be kept of a run is refused."""
+    for said, sentence in (
         ({}, "nothing is said"),
         ({"ended_at": "2026-08-12T01:00:00Z"}, "ended_at and end_reason go together"),
-        ({"ended_at": "2026-08-12T01:00:00", "end_reason": "finished"}, "body.ended_at"),
+        ({"ended_at": "2026-08-12T01:00:00", "end_reason": "finished"}, "body.ended_at: Value error, has no time zone"),
+        ({"ended_at": 0, "end_reason": "finished"}, "write a moment as text"),
+        ({"ended_at": "2126-08-12T01:00:00Z", "end_reason": "finished"}, "lies in the future"),
         ({"commit": "a\0b"}, "a null character is no text"),
         ({"state": "finished"}, "body.state: Extra inputs are not permitted"),
-    ],
-)
-def test_amendment_that_says_nothing(door, key, opened, said, sentence):
-    """What cannot be kept of a run is refused."""
-    answer = door.client.patch(f"/api/v1/runs/{opened.id}", json=said, headers=key)
+    ):
+        answer = door.client.patch(f"/api/v1/runs/{opened.id}", json=said, headers=key)
 
-    assert (422, True) == (answer.status_code, sentence in answer.json()["detail"])
+        assert (422, True) == (answer.status_code, sentence in answer.json()["detail"]), answer.text
 
 
 def test_examples_can_be_sent(door, key):

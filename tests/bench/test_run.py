@@ -225,7 +225,16 @@ def test_every_option_is_walked() -> None:
     options = {name for each in typer.main.get_command(run.app).params for name in each.opts if name != "--help"}
     tables = [args for table in (OBSERVED, SELECTED, REFUSED) for args, *_ in table.values()]
     walked = {word for args in [QUICK, *tables] for word in args if word.startswith("--")}
-    elsewhere = {"--json", "--database", "--serve", "--port", "--keep-clocks", "--attention"}
+    elsewhere = {
+        "--json",
+        "--database",
+        "--serve",
+        "--port",
+        "--keep-clocks",
+        "--attention",
+        "--server",
+        "--token-file",
+    }
 
     assert options == walked - {"--siute"} | elsewhere
 

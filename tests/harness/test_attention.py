@@ -13,7 +13,7 @@ from harness.plan import Matrix, plan
 from harness.record import Measure, Outcome, Protocol, Record
 from harness.runner import execute
 from harness.workers import Stop, Workers
-from suites.spec import Attention, Mode
+from suites.spec import MODES, Attention, Mode
 from tests.harness.runs import Heard, make_run
 
 
@@ -24,7 +24,7 @@ def workers() -> Workers:
     return workers
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("attention", "kernel"), [(Attention.FUSED, "flash_attention_for_cpu"), (Attention.EAGER, "spelled out")]
 )

@@ -65,9 +65,9 @@ def test_entries_are_as_published(row):
     spec = SPECS[row["name"]]
 
     assert (row["today_class"] if row["name"] != SUBSTITUTE else "TrOCRForCausalLM") == spec.build_name
-    assert dict.fromkeys(Mode, int(row["batch_size"])) == spec.batch
+    assert dict.fromkeys(MODES, int(row["batch_size"])) == spec.batch
     assert 1 == (spec.accuracy_batch or SUITE.accuracy_batch)
-    assert dict.fromkeys(Mode, int(row["seq_len"])) == spec.length
+    assert dict.fromkeys(MODES, int(row["seq_len"])) == spec.length
     assert TASKS[row["task"]] == spec.task
     assert spec.family
     if spec.build or spec.skip or row["builds_today"] != "yes":

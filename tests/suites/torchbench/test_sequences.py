@@ -7,7 +7,7 @@ import torch
 
 from harness import config
 from harness.worker.leaves import tensors
-from suites.spec import Mode, Preset
+from suites.spec import MODES, Mode, Preset
 from suites.torchbench.build import build
 
 NAMES = (
@@ -71,7 +71,7 @@ def test_seed_decides(name):
     assert inference.loss is None
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", NAMES)
 def test_batch_of_one(name, mode):
     """One sentence, utterance or song is enough in both modes."""

@@ -2,7 +2,7 @@
 
 Nothing here was measured. It has the shape of real nights, so that a database full of it behaves like a full database:
 speedups between 0.7 and 3, one to three percent of noise from night to night, one step per series and year, some four
-percent that fail and go on failing for a while, intervals of about one percent.
+percent that fail and go on failing for a while, intervals that cover what most nights differ by.
 """
 
 from __future__ import annotations

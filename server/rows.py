@@ -218,12 +218,6 @@ def samples_row(record: Record) -> dict[str, Any] | None:
     }
 
 
-def planned_of(entry: Mapping[str, Any], case: Mapping[str, Any]) -> Planned:
-    """Return the planned case that `entry_row` and `case_row` were made of."""
-    names = set(Planned.model_fields) - {"case"}
-    return stored_as(Planned, {"case": case} | {name: entry[name] for name in names})
-
-
 def record_of(detail: bytes, samples: Samples | None = None) -> Record:
     """Return the record that `packed_detail` and `samples_row` were made of; with no samples where none are given."""
     values = json.loads(zlib.decompress(detail))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +57,7 @@ def main(
     )
     if isinstance(answer, Refused):
         if as_json:
-            output.json_line("refused", refused_values(answer, old.side, new.side))
+            output.json_line("refused", refused_values(answer, asdict(old.side), asdict(new.side)))
         raise UsageError(report_compare.refusal(answer))
     if not any(each.base and each.head for each in answer.changes):
         raise UsageError(report_compare.nothing_common(len(old.points), len(new.points), across))
@@ -72,7 +72,7 @@ def main(
 
 
 def _print_json(answer: Comparison, base: Side, head: Side, every: bool) -> None:
-    output.json_line("compared", comparison_values(answer, base, head))
+    output.json_line("compared", comparison_values(answer, asdict(base), asdict(head)))
     for change in report_compare.shown(answer, every):
         output.json_line("change", change_values(change))
     for cohort in answer.cohorts:

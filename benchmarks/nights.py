@@ -1,8 +1,8 @@
 """Made-up nights: figures of 163 models in 16 configurations, with noise, steps and failures. Seeded, numpy alone.
 
 Nothing here was measured. It has the shape of real nights, so that a database full of it behaves like a full database:
-speedups between 0.7 and 3, one to three percent of noise from night to night, one step per series and year, some four
-percent that fail and go on failing for a while, intervals that cover what most nights differ by.
+speedups between 0.7 and 3, half a percent of noise from night to night and intervals of that width, one step per series
+and year, some four percent that fail and go on failing for a while.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def nights(count: int, cases: int, seed: int = 1) -> Iterator[Night]:
     """Yield nights, the oldest first, one a day."""
     rng = np.random.default_rng(seed)
     level = rng.normal(0.25, 0.25, cases)
-    noise = rng.uniform(0.008, 0.03, cases)
+    noise = rng.uniform(0.002, 0.008, cases)
     eager = np.exp(rng.normal(-3.5, 1.2, cases))
     compile_s = np.exp(rng.normal(3.3, 0.6, cases))
     eager_bytes = np.exp(rng.normal(20.5, 1.0, cases))
@@ -95,8 +95,8 @@ def nights(count: int, cases: int, seed: int = 1) -> Iterator[Night]:
             started_at=FIRST_NIGHT + timedelta(days=number),
             outcome=failing,
             speedup=np.exp(level + rng.normal(0.0, 1.0, cases) * noise),
-            half_width=noise * rng.uniform(2.0, 4.0, cases),
-            eager_s=eager * np.exp(rng.normal(0.0, 0.01, cases)),
+            half_width=rng.uniform(0.004, 0.01, cases),
+            eager_s=eager * np.exp(rng.normal(0.0, 0.005, cases)),
             compile_s=compile_s * np.exp(rng.normal(0.0, 0.03, cases)),
             eager_bytes=eager_bytes.astype(np.int64),
             breaks=breaks,

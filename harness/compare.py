@@ -91,9 +91,9 @@ class Comparison:
     @cached_property
     def judgements(self) -> dict[Metric, dict[Judgement, int]]:
         """Cases per metric and judgement, of those that both sides have."""
-        both = [each for each in self.changes if each.base and each.head]
-        found = {metric: Counter(each.judgement(metric) for each in both) for metric in Metric}
-        return {metric: {judgement: count[judgement] for judgement in Judgement} for metric, count in found.items()}
+        judged = next((each.judged for each in self.changes if each.judged), None)  # one mapping, of all of these
+        nothing = dict.fromkeys(Judgement, 0)
+        return {metric: dict(judged[metric].counts) if judged else nothing for metric in Metric}
 
     @cached_property
     def cohorts(self) -> tuple[Cohort, ...]:

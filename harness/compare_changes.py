@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from harness.compare_judge import JUDGEMENTS, Judged, Judgement, MetricChange
+from harness.compare_judge import Judged, Judgement, MetricChange
 from harness.compare_points import Point
 from harness.compare_rules import Metric, Rules, number
 from harness.record import Outcome
@@ -104,21 +104,21 @@ class Change:
         if self.base is None or self.head is None:
             return ()
         eager, compiled = self.judgement(Metric.EAGER_TIME), self.judgement(Metric.COMPILED_TIME)
-        notes = {
-            Note.BOTH_SLOWER: eager == compiled == Judgement.WORSE,
-            Note.BOTH_FASTER: eager == compiled == Judgement.BETTER,
-            Note.ANOTHER_CASE: self.base.case_id != self.head.case_id,
-        }
-        return tuple(note for note, holds in notes.items() if holds)
+        both = _BOTH.get(eager) if eager == compiled else None
+        another = Note.ANOTHER_CASE if self.base.case_id != self.head.case_id else None
+        return tuple(note for note in (both, another) if note)
 
     def judgement(self, metric: Metric) -> Judgement:
-        return JUDGEMENTS[self.judged[metric].codes[self.row]] if self.base and self.head else Judgement.ABSENT
+        return self.judged[metric].listed[self.row] if self.base and self.head else Judgement.ABSENT
 
     @property
     def size(self) -> float | None:
         """How much the speedup changed, without its direction: |ln head - ln base|."""
         log = self.judged[Metric.SPEEDUP].log[self.row] if self.base and self.head else math.nan
         return None if math.isnan(log) else abs(float(log))
+
+
+_BOTH = {Judgement.WORSE: Note.BOTH_SLOWER, Judgement.BETTER: Note.BOTH_FASTER}
 
 
 def one_sided(base: Point | None, head: Point | None) -> Change:
@@ -128,7 +128,7 @@ def one_sided(base: Point | None, head: Point | None) -> Change:
 
 def two_sided(pairs: Sequence[tuple[Point, Point]], judged: Mapping[Metric, Judged], rules: Rules) -> list[Change]:
     """Return the changes of cases that both sides have; row by row their judgements stand in `judged`."""
-    deciding = [(metric, judged[metric].listed()) for metric in rules.deciding]
+    deciding = [(metric, judged[metric].listed) for metric in rules.deciding]
     changes = []
     for row, (base, head) in enumerate(pairs):
         if base.outcome in BY_NUMBERS and head.outcome in BY_NUMBERS:

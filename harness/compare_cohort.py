@@ -6,22 +6,20 @@ rises.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from harness.compare_changes import BY_NUMBERS, Change
 from harness.compare_judge import Judgement
 from harness.compare_points import Point
 from harness.compare_rules import Metric, number
-from harness.stats import Estimate, NoEstimate, cluster_interval, geometric_mean
+from harness.stats import Estimate, NoEstimate, cluster_interval, geometric_mean_of
 from harness.summary import LeftOut
 
 Answer = Estimate | NoEstimate
-
-OF_THE_POINT = "as its side states it"
-CHANGE_OF_RATIO = "head / base, half-widths added in squares"
 
 
 @dataclass(frozen=True)
@@ -31,6 +29,41 @@ class Means:
     base: Answer
     head: Answer
     ratio: Answer
+
+
+@dataclass(frozen=True)
+class Speedups:
+    """Speedups, or ratios of two, with the ends of their intervals: columns, since a comparison has thousands.
+
+    Args:
+        rows: value, low, high; where there is no interval the value stands for its ends.
+        bounded: all have an interval.
+    """
+
+    rows: Sequence[tuple[float, float, float]]
+    bounded: bool
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> Speedups:
+        """As each side states them."""
+        found = [(point.speedup or 0.0, point.speedup_low, point.speedup_high) for point in points]
+        bounded = all(low is not None and high is not None for _, low, high in found)
+        return cls([(v, v if lo is None else lo, v if hi is None else hi) for v, lo, hi in found], bounded)
+
+    @classmethod
+    def ratios(cls, changes: Sequence[Change]) -> Speedups:
+        """Head / base, half-widths added in squares."""
+        if not changes:
+            return cls([], True)
+        judged, places = changes[0].judged[Metric.SPEEDUP], [each.row for each in changes]
+        log, low, high = (values[places] for values in (judged.log, judged.low, judged.high))
+        bounded = not bool(np.isnan(low).any())
+        ends = [np.where(np.isnan(end), log, end) for end in (low, high)]
+        return cls(np.exp(np.column_stack([log, *ends])).tolist(), bounded)
+
+    @cached_property
+    def mean(self) -> Answer:
+        return geometric_mean_of(self.rows, self.bounded)
 
 
 @dataclass(frozen=True)
@@ -63,7 +96,7 @@ class Cohort:
     @cached_property
     def these(self) -> Means:
         """With the interval of the measurement: did these models move?"""
-        base, head, ratio = (geometric_mean(side) for side in self._estimates)
+        base, head, ratio = (side.mean for side in self._sides)
         return Means(base, head, ratio)
 
     @cached_property
@@ -73,13 +106,19 @@ class Cohort:
             unknown = NoEstimate("the families of these models are not known")
             return Means(unknown, unknown, unknown)
         families = [self.families.get(each.point.name, f"only {each.point.name}") for each in self.members]
-        base, head, ratio = (cluster_interval([each.value for each in side], families) for side in self._estimates)
+        base, head, ratio = (cluster_interval([row[0] for row in side.rows], families) for side in self._sides)
         return Means(base, head, ratio)
 
     @cached_property
     def own(self) -> tuple[Answer, Answer]:
         """The means of whatever is valid on the base, and on the head: of different models, unless `same_models`."""
-        return _mean(each.base for each in self.changes), _mean(each.head for each in self.changes)
+        base, head = (
+            [each for each in side if each and _counts(each)]
+            for side in ([each.base for each in self.changes], [each.head for each in self.changes])
+        )
+        if len(base) == len(head) == len(self.members):  # then they are the members
+            return self.these.base, self.these.head
+        return Speedups.of(base).mean, Speedups.of(head).mean
 
     @property
     def same_models(self) -> bool:
@@ -88,11 +127,11 @@ class Cohort:
         return counts == {len(self.members)}
 
     @cached_property
-    def _estimates(self) -> tuple[list[Estimate], list[Estimate], list[Estimate]]:
+    def _sides(self) -> tuple[Speedups, Speedups, Speedups]:
         """Speedups of the members: of the base, of the head, and head / base."""
-        base = [_speedup(each.base) for each in self.members if each.base]
-        head = [_speedup(each.head) for each in self.members if each.head]
-        return base, head, [_ratio(each) for each in self.members]
+        base = Speedups.of([each.base for each in self.members if each.base])
+        head = Speedups.of([each.head for each in self.members if each.head])
+        return base, head, Speedups.ratios(self.members)
 
 
 def cohorts(changes: Sequence[Change], families: Mapping[str, str] | None = None) -> tuple[Cohort, ...]:
@@ -103,25 +142,8 @@ def cohorts(changes: Sequence[Change], families: Mapping[str, str] | None = None
     return tuple(Cohort(suite, label, tuple(group), families) for (suite, label), group in groups.items())
 
 
-def _mean(points: Iterable[Point | None]) -> Answer:
-    return geometric_mean([_speedup(point) for point in points if point and _counts(point)])
-
-
 def _counts(point: Point) -> bool:
     return point.valid and (number(point, Metric.SPEEDUP) or 0) > 0
-
-
-def _speedup(point: Point) -> Estimate:
-    assert point.speedup is not None, "its speedup is valid"
-    return Estimate(point.speedup, point.speedup_low, point.speedup_high, 1, OF_THE_POINT)
-
-
-def _ratio(each: Change) -> Estimate:
-    judged = each.judged[Metric.SPEEDUP]
-    log, low, high = (float(values[each.row]) for values in (judged.log, judged.low, judged.high))
-    if math.isnan(low):
-        return Estimate(math.exp(log), None, None, 1, CHANGE_OF_RATIO)
-    return Estimate(math.exp(log), math.exp(low), math.exp(high), 1, CHANGE_OF_RATIO)
 
 
 def _why(each: Change) -> str:

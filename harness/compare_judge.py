@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
@@ -87,7 +88,7 @@ class MetricChange:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judged:
     """One metric of many cases, column by column. Inside these arrays, and nowhere else, NaN stands for unknown."""
 
@@ -104,23 +105,36 @@ class Judged:
         """Whether there is an interval, of each case that has a change at all."""
         return ~np.isnan(self.low[~np.isnan(self.log)])
 
+    @cached_property
     def listed(self) -> list[Judgement]:
         return [JUDGEMENTS[code] for code in self.codes.tolist()]
 
+    @cached_property
+    def counts(self) -> dict[Judgement, int]:
+        """Cases per judgement, zeros too."""
+        found = np.bincount(self.codes, minlength=len(JUDGEMENTS)).tolist()
+        return dict(zip(JUDGEMENTS, found, strict=True))
+
+    @cached_property
+    def _shares(self) -> tuple[list[float | None], ...]:
+        """Change, and low and high end of its interval, of every case: one by one they would cost ten times this."""
+        return tuple(map(_shares, (self.log, self.low, self.high)))
+
     def at(self, row: int, base: Point, head: Point) -> MetricChange:
         """Return the change of one case, whose points are given for their numbers."""
-        judgement = JUDGEMENTS[self.codes[row]]
+        judgement = self.listed[row]
         known = judgement != Judgement.ABSENT
-        interval = Ground.STATED if np.isnan(self.low[row]) else Ground.INTERVAL
+        change, low, high = (shares[row] for shares in self._shares)
+        interval = Ground.STATED if math.isnan(self.low[row]) else Ground.INTERVAL
         return MetricChange(
             metric=self.metric,
             judgement=judgement,
             ground=None if not known else Ground.COUNTED if TRAITS[self.metric].counted else interval,
             base=number(base, self.metric),
             head=number(head, self.metric),
-            change=_share(self.log[row]),
-            low=_share(self.low[row]),
-            high=_share(self.high[row]),
+            change=change,
+            low=low,
+            high=high,
             floor=self.floor,
             why=None if known else _why_absent(self.metric, base, head),
         )
@@ -214,8 +228,9 @@ LARGEST = 30.0
 """In a logarithm: a factor of 1e13, beyond which a share less one keeps no digits, and far beyond any real change."""
 
 
-def _share(log: float) -> float | None:
-    return math.expm1(log) if abs(log) <= LARGEST else None
+def _shares(logs: Floats) -> list[float | None]:
+    good = np.abs(logs) <= LARGEST
+    return np.where(good, np.expm1(np.where(good, logs, 0.0)), None).tolist()  # type: ignore[call-overload,no-any-return]
 
 
 def _why_absent(metric: Metric, base: Point, head: Point) -> str:

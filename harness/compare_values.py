@@ -10,14 +10,16 @@ from harness.compare_changes import Change
 from harness.compare_cohort import Answer, Cohort, Means
 from harness.compare_judge import MetricChange
 from harness.compare_points import Point
-from harness.report_compare import Side
+from harness.stats import NoEstimate
+
+Values = dict[str, Any]
 
 
-def comparison_values(comparison: Comparison, base: Side, head: Side) -> dict[str, Any]:
-    """Return what is said once of a comparison."""
+def comparison_values(comparison: Comparison, base: Values, head: Values) -> Values:
+    """Return what is said once of a comparison. `base`, `head`: what is said of its sides."""
     return {
-        "base": asdict(base),
-        "head": asdict(head),
+        "base": base,
+        "head": head,
         "machine": comparison.machine,
         "differences": [asdict(each) for each in comparison.differences],
         "counts": comparison.counts,
@@ -27,11 +29,11 @@ def comparison_values(comparison: Comparison, base: Side, head: Side) -> dict[st
     }
 
 
-def refused_values(refused: Refused, base: Side, head: Side) -> dict[str, Any]:
+def refused_values(refused: Refused, base: Values, head: Values) -> Values:
     """Return what stands in the way of a comparison."""
     return {
-        "base": asdict(base) | {"hard": refused.base},
-        "head": asdict(head) | {"hard": refused.head},
+        "base": base | {"hard": refused.base},
+        "head": head | {"hard": refused.head},
         "differences": [asdict(each) for each in refused.differences],
     }
 
@@ -84,4 +86,6 @@ def _means_values(means: Means) -> dict[str, Any]:
 
 def _answer_values(answer: Answer) -> dict[str, Any]:
     """Of an estimate its numbers; else the reason why there is none."""
-    return asdict(answer)
+    if isinstance(answer, NoEstimate):
+        return {"reason": answer.reason}
+    return {"value": answer.value, "low": answer.low, "high": answer.high, "n": answer.n, "method": answer.method}

@@ -318,15 +318,25 @@ def geometric_mean(estimates: Sequence[Estimate]) -> Estimate | NoEstimate:
     end by itself (inverting all values then mirrors the interval). It answers "did these models move?"; what other
     models should expect is told by `cluster_interval`. Where one value has no interval, the mean has none.
     """
-    if not estimates:
+    bounded = all(estimate.bounds is not None for estimate in estimates)
+    return geometric_mean_of([(e.value, *(e.bounds or (e.value, e.value))) for e in estimates], bounded)
+
+
+def geometric_mean_of(numbers: Sequence[tuple[float, float, float]] | Floats, bounded: bool) -> Estimate | NoEstimate:
+    """Return the same of values with the ends of their intervals, `(models, 3)`.
+
+    Args:
+        bounded: whether all of them have an interval; if not, the mean has none.
+    """
+    n = len(numbers)
+    if n == 0:
         return NoEstimate("no model has an estimate")
-    n = len(estimates)
-    numbers = np.array([(e.value, *(e.bounds or (e.value, e.value))) for e in estimates], dtype=np.float64)
-    if not (np.isfinite(numbers) & (numbers > 0)).all():
+    found = np.asarray(numbers, dtype=np.float64)
+    if not (np.isfinite(found) & (found > 0)).all():
         return NoEstimate("a value or an end of its interval is not positive and finite")
-    value, low, high = np.log(numbers).T
+    value, low, high = np.log(found).T
     mean = float(value.mean())
-    if any(estimate.bounds is None for estimate in estimates):
+    if not bounded:
         return Estimate(math.exp(mean), None, None, n, PLAIN_MEAN)
     down = math.sqrt(float(((value - low) ** 2).sum())) / n
     up = math.sqrt(float(((high - value) ** 2).sum())) / n

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, func, select
 from harness import beside, record
 from harness.compare_points import Point
 from server import answers, db, rows, schemas, schemas_comparison, schemas_series
-from server.reading import comparison, facets, records, results, runs, series, trends
+from server.reading import comparison, facets, kept, records, results, runs, series, trends
 from server.reading.cursor import Page as Page
 from server.reading.errors import NotFound as NotFound
 from server.reading.filters import ResultFilter, RunFilter, SeriesFilter, Span
@@ -25,6 +25,9 @@ from server.reading.runs import LATEST as LATEST
 from server.reading.runs import SILENCE as SILENCE
 from server.schemas import RunState
 from server.tables import Progress, Result, Run
+
+SIDES = 8
+"""Runs whose cases are kept for comparisons: some two megabytes for each that is as large as they come."""
 
 EVERY_RUN = RunFilter()
 EVERY_RESULT = ResultFilter()
@@ -36,6 +39,7 @@ class Queries:
     def __init__(self, engine: Engine, clock: Callable[[], datetime] = record.now) -> None:
         self._engine = engine
         self._clock = clock
+        self._cases: kept.Kept[comparison.Cases] = kept.Kept(SIDES)
 
     def dispose(self) -> None:
         """Close the connections."""
@@ -205,7 +209,7 @@ class Queries:
             NotFound: no run fits, or several do.
         """
         with self._read() as connection:
-            return list(self._side(connection, name).points)
+            return list(self._side(connection, name).cases.points)
 
     def compare(
         self, base: str, head: str, across: bool = False, unchanged: bool = False, like_these: bool = False
@@ -292,7 +296,8 @@ class Queries:
 
     def _side(self, connection: Connection, name: str) -> comparison.Side:
         run = runs.find(connection, name)
-        return comparison.side(connection, run, self._state(connection, run))
+        cases = self._cases.get(kept.version(connection, run.key), lambda: comparison.cases(connection, run))
+        return comparison.Side(run, self._state(connection, run), cases)
 
     def _run_answers(self, connection: Connection, found: Iterable[Any], summaries: bool) -> list[schemas.Run]:
         listed = list(found)

@@ -1,17 +1,17 @@
-"""Two runs as sides of a comparison: one statement each, whose columns become points. No record is read."""
+"""Two runs as sides of a comparison: one statement each, whose rows become points. No record is read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Text, case, cast, false, func, literal, select
 
 from harness.compare import Comparison, Refused, compare, shown
 from harness.compare_cohort import Cohort
 from harness.compare_points import Point, fingerprint
-from harness.compare_values import change_values, cohort_values
+from harness.compare_values import change_values, cohort_values, comparison_values
 from harness.record import Environment, Flag, Outcome
 from server import rows
 from server import schemas_comparison as schemas
@@ -19,36 +19,59 @@ from server.reading.errors import NotComparable
 from server.schemas import RunState
 from server.tables import Case, Configuration, Entry, Planned, Result
 
-_FIELDS = tuple(field.name for field in fields(Point))
-_MEASURED = tuple(name for name in _FIELDS if name in Result.__table__.c and name not in ("outcome", "text"))
-
 
 @dataclass(frozen=True)
-class Side:
-    """A run, where it is, its machine, its cases, and the families of its models."""
+class Cases:
+    """A run's planned cases with their newest results, its machine, and the families of its models."""
 
-    run: Any
-    state: RunState
     environment: Environment
     points: Sequence[Point]
     families: dict[str, str]
 
 
-def side(connection: Connection, run: Any, state: RunState) -> Side:
+@dataclass(frozen=True)
+class Side:
+    """A run, where it is, and its cases."""
+
+    run: Any
+    state: RunState
+    cases: Cases
+
+
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+
+
+def _columns(hard: str | None) -> list[Any]:
+    """What a point is made of, in the order of its fields."""
+    warm = cast(Result.flags, Text).contains(f'"{Flag.NOT_COLD.value}"')  # a list of known words: its text will do
+    computed: dict[str, Any] = {
+        "case_id": Case.id,
+        "label": Configuration.label,
+        "valid": func.coalesce(Result.valid, false()),
+        "text": case(
+            (Result.outcome.is_(None), Entry.skip),
+            (Result.outcome == Outcome.PASS.value, Result.invalid_why),
+            else_=Result.text,
+        ),
+        "hard": literal(hard, Text),
+        "compile_wall_s": case((warm, None), else_=Result.compile_wall_s),
+        **{name: Case.__table__.c[name] for name in ("suite", "model", "configuration_id")},
+    }
+    return [
+        computed[field.name].label(field.name) if field.name in computed else Result.__table__.c[field.name]
+        for field in fields(Point)
+    ]
+
+
+def cases(connection: Connection, run: Any) -> Cases:
     """Return a run's planned cases as points, in the order of the plan."""
     environment = rows.stored_as(Environment, run.environment)
-    hard = fingerprint(environment)
-    columns: list[Any] = [
-        Case.id.label("case_id"),
-        *Case.__table__.c["suite", "model", "configuration_id"],
-        Configuration.label,
-        Entry.skip,
-        Entry.spec["family"].as_string().label("family"),
-        *Result.__table__.c["outcome", "text", "invalid_why", "flags"],
-        *[Result.__table__.c[name] for name in _MEASURED],
-    ]
-    found = connection.execute(
-        select(*columns)
+    columns = _columns(fingerprint(environment))
+    outcome = [field.name for field in fields(Point)].index("outcome")
+    skipped_or_missing = {True: Outcome.SKIPPED, False: Outcome.MISSING}
+    points = []
+    for row in connection.execute(
+        select(*columns, Entry.skip.is_not(None))
         .select_from(Planned)
         .join(Case, Case.key == Planned.case_key)
         .join(Entry, Entry.key == Planned.entry_key)
@@ -56,19 +79,26 @@ def side(connection: Connection, run: Any, state: RunState) -> Side:
         .outerjoin(Result, Result.key == Planned.result_key)
         .where(Planned.run_key == run.key)
         .order_by(Planned.position)
-    ).all()
-    families = {f"{row.suite}/{row.model}": row.family for row in found if row.family}
-    return Side(run, state, environment, [_point(row, hard) for row in found], families)
+    ):
+        *values, skipped = row
+        word = values[outcome]
+        values[outcome] = skipped_or_missing[bool(skipped)] if word is None else _OUTCOMES[word]
+        points.append(Point(*values))
+    return Cases(environment, points, _families(connection, run.key))
 
 
-def _point(row: Any, hard: str | None) -> Point:
-    if row.outcome is None:
-        outcome = Outcome.SKIPPED if row.skip else Outcome.MISSING
-        return Point(row.case_id, row.suite, row.model, row.configuration_id, row.label, outcome, False, row.skip, hard)
-    known: dict[str, Any] = {name: getattr(row, name) for name in _FIELDS if name != "hard"}
-    outcome, cold = Outcome(row.outcome), Flag.NOT_COLD not in row.flags
-    known |= {"outcome": outcome, "hard": hard, "compile_wall_s": row.compile_wall_s if cold else None}
-    return Point(**known | {"text": row.invalid_why if outcome == Outcome.PASS else row.text})
+def _families(connection: Connection, run_key: int) -> dict[str, str]:
+    """Return the families of a run's models, by `suite/model`."""
+    family = Entry.spec["family"].as_string()
+    found = connection.execute(
+        select(Case.suite, Case.model, family)
+        .select_from(Planned)
+        .join(Case, Case.key == Planned.case_key)
+        .join(Entry, Entry.key == Planned.entry_key)
+        .where(Planned.run_key == run_key, family.is_not(None))
+        .distinct()
+    )
+    return {f"{suite}/{model}": name for suite, model, name in found}
 
 
 def compared(base: Side, head: Side, *, across: bool, unchanged: bool, like_these: bool) -> schemas.RunComparison:
@@ -83,18 +113,19 @@ def compared(base: Side, head: Side, *, across: bool, unchanged: bool, like_thes
         NotComparable: the machines differ, or no case is on both sides.
     """
     found = compare(
-        base.points,
-        head.points,
+        base.cases.points,
+        head.cases.points,
         across=across,
-        environments=(base.environment, head.environment),
-        families={**base.families, **head.families} if like_these else None,
+        environments=(base.cases.environment, head.cases.environment),
+        families={**base.cases.families, **head.cases.families} if like_these else None,
     )
     if isinstance(found, Refused):
         raise NotComparable(_refusal(found))
     if not any(each.base and each.head for each in found.changes):
         raise NotComparable(
-            f"No case is on both sides: the base has {len(base.points)}, the head {len(head.points)}. A case is a "
-            "model in one configuration, on one device profile, with one batch size; across=true asks for less."
+            f"No case is on both sides: the base has {len(base.cases.points)}, the head {len(head.cases.points)}. A "
+            "case is a model in one configuration, on one device profile, with one batch size; across=true asks for "
+            "less."
         )
     return _answer(found, base, head, unchanged)
 
@@ -109,25 +140,17 @@ def _refusal(refused: Refused) -> str:
 
 
 def _answer(found: Comparison, base: Side, head: Side, unchanged: bool) -> schemas.RunComparison:
-    return schemas.RunComparison(
-        base=_run(base),
-        head=_run(head),
-        machine=found.machine,
-        differences=tuple(schemas.Difference.model_validate(asdict(each)) for each in found.differences),
-        counts=found.counts,
-        judgements=found.judgements,
-        against=found.against,
-        caveat=found.caveat,
-        changes=tuple(schemas.Change.model_validate(change_values(each)) for each in shown(found, unchanged)),
-        cohorts=tuple(_cohort(each) for each in found.cohorts),
-    )
+    values = comparison_values(found, _run(base), _run(head))
+    values["changes"] = [change_values(each) for each in shown(found, unchanged)]
+    values["cohorts"] = [_cohort(each) for each in found.cohorts]
+    return schemas.RunComparison.model_validate(values)  # at one go: there are thousands of parts
 
 
-def _cohort(found: Cohort) -> schemas.Cohort:
+def _cohort(found: Cohort) -> dict[str, Any]:
     values = cohort_values(found)
-    return schemas.Cohort.model_validate(values if found.families is not None else values | {"models_like_these": None})
+    return values if found.families is not None else values | {"models_like_these": None}
 
 
-def _run(of: Side) -> schemas.ComparedRun:
+def _run(of: Side) -> dict[str, Any]:
     names = set(schemas.ComparedRun.model_fields) - {"state", "cases"}
-    return schemas.ComparedRun(**{name: getattr(of.run, name) for name in names}, state=of.state, cases=len(of.points))
+    return {name: getattr(of.run, name) for name in names} | {"state": of.state, "cases": len(of.cases.points)}

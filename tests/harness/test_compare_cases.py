@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 
@@ -63,7 +64,11 @@ def test_zero_or_missing_baseline():
     assert {model: words[word] for model, word in expected("s40")["verdicts"].items()} == verdicts
     (still,) = (each.why for each in found.changes if each.point.model == "net_zero_zero")
     assert "still fail_to_run" == still
-    values = [comparison_values(found, *SIDES), *map(change_values, found.changes), *map(cohort_values, found.cohorts)]
+    values = [
+        comparison_values(found, *map(asdict, SIDES)),
+        *map(change_values, found.changes),
+        *map(cohort_values, found.cohorts),
+    ]
     shown = "\n".join([json.dumps(values, allow_nan=False), *lines(found, *SIDES), markdown(found, *SIDES)])
     assert not {"nan", "inf", "infinity"} & {*shown.lower().replace("+", " ").replace("-", " ").split()}
 

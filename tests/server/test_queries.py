@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from harness import beside
+from harness.compare_changes import Verdict
 from harness.compare_points import fingerprint, point_of, point_of_plan
 from harness.record import Finding, Flag, Level, Measure, Outcome, Protocol, Stage
 from harness.stats import wilson
@@ -330,3 +331,17 @@ def test_runs_of_others_have_no_durations(store, queries):
     store.open(factory.make_run([case], id=factory.RUN_ID.replace("1", "2")))
     store.record(factory.make_record(case, run_id=factory.RUN_ID.replace("1", "2")))
     assert 1 == len(queries.durations(*asked))
+
+
+def test_comparison_follows_the_results(store, queries):
+    """A newer attempt changes the comparison, though the sides were read before."""
+    run = factory.make_run(1)
+    other = factory.make_run(1, id=OTHER_ID, at=factory.BEGIN + timedelta(seconds=5))
+    for each in (run, other):
+        store.open(each)
+        store.record(factory.make_record(each.plan[0].case, run_id=each.id))
+    assert [Verdict.SAME] == [v for v, n in queries.compare(run.id, other.id).counts.items() if n]
+
+    store.record(factory.make_record(run.plan[0].case, Outcome.CRASH, run_id=other.id, attempt=2))
+
+    assert [Verdict.STATUS_CHANGED] == [v for v, n in queries.compare(run.id, other.id).counts.items() if n]

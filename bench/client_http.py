@@ -91,7 +91,7 @@ class Server:
             for name in asked.run:
                 yield self._get(f"/api/v1/runs/{name}", [])[0]
             return
-        question = [*_words(asked, filters), *_span(asked), ("summaries", "false")]
+        question = [*_words(asked, filters), *_span(asked)]
         yield from self._list("/api/v1/runs", question)
 
     def _list(self, path: str, question: Question, limit: int = PAGE) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -16,7 +16,8 @@ from dashboards import figures, marks, words
 from harness.record import now
 from server import schemas
 from server.app import queries
-from server.queries import LATEST, Queries, Sort, sorted_by
+from server.queries import LATEST, Queries, Sort
+from server.reading.filters import ResultFilter
 from server.schemas import RunState, Status
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -30,6 +31,15 @@ FEW = 10
 """Most rows under "needs a look"."""
 
 RUNS_PER_PAGE = 50
+
+ROWS = 200
+"""Most rows of results on a page. A run that has more shows one configuration at a time."""
+
+EVERY = "all"
+"""In an address, in place of a configuration's id."""
+
+FEW_MEANS = 4
+"""Summaries that a run in the list of runs shows; one that has more shows them on its own page."""
 
 _templates = Environment(
     loader=PackageLoader("dashboards"),
@@ -47,6 +57,8 @@ class Look:
 
     result: schemas.Result
     why: str
+    address: str
+    """Of its run's page, with its row on it."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +105,12 @@ def overview(asked: Asked, part: str = "", seen: str = "") -> Response:
     if seen == pulse:
         return Response(status_code=204)
     run = asked.run()
-    looks = needs_a_look(asked.results(run.id))
+    total, looks = asked.looks(run.id, marks.GRAVE, FEW)
     context: dict[str, Any] = {
         "run": run,
         "pulse": pulse,
-        "looks": looks[:FEW],
-        "more": max(0, len(looks) - FEW),
+        "looks": [Look(result, why(result), _address(run, _only(run, result))) for result in looks],
+        "more": total - len(looks),
         "whiskers": figures.whiskers([summary.speedup for summary in run.summaries]),
     }
     return page(_template("overview", part, seen, pulse), **context)
@@ -107,15 +119,17 @@ def overview(asked: Asked, part: str = "", seen: str = "") -> Response:
 @router.get("/runs")
 def runs(asked: Asked, page_number: Annotated[int, Query(alias="page", ge=1, le=1_000_000)] = 1) -> HTMLResponse:
     """All runs, newest first."""
-    found = asked.runs(RUNS_PER_PAGE + 1, (page_number - 1) * RUNS_PER_PAGE)
+    found = asked.runs(RUNS_PER_PAGE + 1, (page_number - 1) * RUNS_PER_PAGE, FEW_MEANS)
     if not found and page_number == 1:
         return page("empty.html")
     return page("runs.html", runs=found[:RUNS_PER_PAGE], page=page_number, more=len(found) > RUNS_PER_PAGE)
 
 
 @router.get("/runs/{name}")
-def run(asked: Asked, name: str, sort: str = "", only: str = "", part: str = "", seen: str = "") -> Response:
-    """One run: its counts, its charts, its failures, every planned model."""
+def run(
+    asked: Asked, name: str, sort: str = "", only: str = "", after: str = "", part: str = "", seen: str = ""
+) -> Response:
+    """One run: its counts, its charts, its failures, its planned models: of a large run one configuration's."""
     pulse = asked.pulse(name)
     if seen == pulse:
         return Response(status_code=204)
@@ -123,22 +137,27 @@ def run(asked: Asked, name: str, sort: str = "", only: str = "", part: str = "",
     template = _template("run", part, seen, pulse)
     if template == "_run_head.html":
         return page(template, run=found, pulse=pulse)
-    results = asked.results(found.id)
     order, descending = _order(sort)
-    shown = [r for r in results if only in ("", r.configuration_id)]
+    chosen = _chosen(found, only)
+    wanted = ResultFilter(configuration=chosen)
+    results = asked.result_page(found.id, wanted, order, descending, ROWS, after or None)
+    whole = results.next is None and not after
     context: dict[str, Any] = {
         "run": found,
         "pulse": pulse,
-        "charts": list(charts(found, results)),
-        "results": sorted_by(shown, order, descending),
+        "charts": list(charts(found, results.items)) if whole else [],
+        "results": results.items,
+        "next": results.next,
+        "first": not after,
         "suites": len({summary.suite for summary in found.summaries}),
-        "hidden": len(results) - len(shown),
+        "hidden": found.planned - sum(s.planned for s in found.summaries if chosen in ("", s.configuration_id)),
         "columns": COLUMNS,
         "order": order,
         "descending": descending,
-        "only": only,
+        "chosen": chosen,
+        "every": "" if found.planned <= ROWS else EVERY,
         "plotly": f"/static/{PLOTLY_FILE}",
-        "address": lambda **changes: _address(found.id, {"sort": sort, "only": only} | changes),
+        "address": lambda **changes: _address(found, {"sort": sort, "only": only} | changes),
     }
     return page(template, **context)
 
@@ -159,38 +178,30 @@ def error_page(request: Request, status: int, text: str) -> HTMLResponse:
     return page("error.html", status, path=request.url.path, text=text)
 
 
-def needs_a_look(results: Sequence[schemas.Result]) -> list[Look]:
-    """Return what failed, what is missing, passes that prove little, and slower models, in this order."""
-    failed = [
-        Look(result, result.text or "no cause was given")
-        for result in results
-        if marks.failed(result.status) and result.status != Status.MISSING
-    ]
-    missing = [Look(result, "never ran") for result in results if result.status == Status.MISSING]
-    doubtful = [Look(r, why) for r in results if r.status == Status.PASS for why in _doubts(r)]
-    slower = [
-        Look(result, f"compiled is slower: {words.interval(result.speedup)}")
-        for result in sorted_by(results, Sort.SPEEDUP)
-        if result.speedup and result.valid and words.verdict(result.speedup) == "slower"
-    ]
-    return failed + missing + doubtful + slower
+def why(result: schemas.Result) -> str:
+    """Return why somebody should look at a result: it failed, never ran, proves little, or is slower compiled."""
+    if result.status == Status.MISSING:
+        return "never ran"
+    if marks.failed(result.status):
+        return result.text or "no cause was given"
+    grave = ", ".join(marks.FLAGS[flag] for flag in result.flags if flag in marks.GRAVE)
+    slow = result.speedup is not None and result.valid and words.verdict(result.speedup) == "slower"
+    slower = f"compiled is slower: {words.interval(result.speedup)}" if slow and result.speedup else ""
+    return "; ".join(filter(None, (grave and f"passed, but {grave}", slower)))
 
 
 def charts(run: schemas.Run, results: Iterable[schemas.Result]) -> Iterable[Chart]:
-    """Yield one chart per suite and configuration, its models in the order of the plan."""
-    found = list(results)
+    """Yield one chart per suite and configuration that is among the results, its models in the order of the plan."""
+    groups: dict[tuple[str, str], list[schemas.Result]] = {}
+    for result in sorted(results, key=lambda result: result.position):
+        groups.setdefault((result.suite, result.configuration_id), []).append(result)
     for number, summary in enumerate(run.summaries):
-        key = (summary.suite, summary.configuration_id)
-        shown = [result for result in found if (result.suite, result.configuration_id) == key]
+        shown = groups.get((summary.suite, summary.configuration_id))
+        if shown is None:
+            continue
         figure = figures.speedups(shown, summary)
         title = f"{summary.suite}, {summary.label}"
-        yield Chart(f"chart-{number}", title, figures.sentence(shown, summary), figure.to_plotly_json())
-
-
-def _doubts(result: schemas.Result) -> Iterable[str]:
-    grave = [flag for flag in result.flags if flag in marks.GRAVE]
-    if grave:
-        yield "passed, but " + ", ".join(marks.FLAGS[flag] for flag in grave)
+        yield Chart(f"chart-{number}", title, figures.sentence(shown, summary), figure)
 
 
 def _template(name: str, part: str, seen: str, pulse: str) -> str:
@@ -206,7 +217,19 @@ def _order(sort: str) -> tuple[Sort, bool]:
     return known, sort.startswith("-")
 
 
-def _address(run_id: str, values: dict[str, str]) -> str:
+def _chosen(run: schemas.Run, only: str) -> str:
+    """Return the configuration whose rows are shown; empty: all of them."""
+    if only == EVERY or (not only and run.planned <= ROWS):
+        return ""
+    return only or next((summary.configuration_id for summary in run.summaries), "")
+
+
+def _only(run: schemas.Run, result: schemas.Result) -> dict[str, str]:
+    """Return what an address must say for a result's row to be on the page."""
+    return {} if run.planned <= ROWS else {"only": result.configuration_id}
+
+
+def _address(run: schemas.Run, values: dict[str, str]) -> str:
     """Return a run's address; defaults are left out."""
     query = urlencode({name: value for name, value in values.items() if value})
-    return f"/runs/{run_id}" + (f"?{query}" if query else "")
+    return f"/runs/{run.id}" + (f"?{query}" if query else "")

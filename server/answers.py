@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from harness import beside, record, stats
-from harness.reference import Row
+from harness import record, stats
 from server import schemas
 from server.rows import stored_as, unpack
 from server.schemas import RunState, Status
@@ -113,38 +112,6 @@ def _seen(character: str) -> str:
     if code < 0x20:
         return chr(0x2400 + code)  # the Unicode block Control Pictures
     return "\u2421" if code == 0x7F else f"\\u{code:04x}"
-
-
-def facts(
-    run: Any, summaries: Iterable[schemas.Summary], results: Iterable[schemas.Result], specs: Mapping[str, Any]
-) -> beside.Facts:
-    """Return what a comparison with published figures needs. `specs`: a model's entry as stored, by case id."""
-    configurations = {summary.configuration_id: summary.configuration for summary in summaries}
-    entries = [_entry(result, configurations[result.configuration_id], specs[result.case_id]) for result in results]
-    return beside.Facts(
-        profile=stored_as(record.DeviceProfile, run.profile),
-        environment=stored_as(record.Environment, run.environment),
-        protocol=stored_as(record.Protocol, run.protocol),
-        entries=tuple(entries),
-    )
-
-
-def _entry(result: schemas.Result, configuration: record.Configuration, spec: Mapping[str, Any]) -> beside.Entry:
-    row = Row(
-        accuracy=result.status.value,
-        speedup=result.speedup.value if result.speedup else None,
-        compile_s=result.compile_wall_s,
-        memory_ratio=result.memory_ratio,
-    )
-    return beside.Entry(
-        suite=result.suite,
-        model=result.model,
-        configuration=configuration,
-        batch_size=result.batch_size,
-        listed_batch=spec["batch"].get(configuration.mode.value),
-        skipped=result.status == Status.SKIPPED,
-        row=row if result.status not in _NO_RESULT else None,
-    )
 
 
 def failures(results: Iterable[schemas.Result]) -> Iterator[schemas.FailureGroup]:

@@ -6,7 +6,7 @@ store keeps already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, func, select
 from harness import beside, record
 from harness.compare_points import Point
 from server import answers, db, rows, schemas, schemas_comparison, schemas_series
-from server.reading import comparison, facets, kept, records, results, runs, series, trends
+from server.reading import comparison, facets, kept, published, records, results, runs, series, trends
 from server.reading.cursor import Page as Page
 from server.reading.errors import NotFound as NotFound
 from server.reading.filters import ResultFilter, RunFilter, SeriesFilter, Span
@@ -26,8 +26,8 @@ from server.reading.runs import SILENCE as SILENCE
 from server.schemas import RunState
 from server.tables import Progress, Result, Run
 
-SIDES = 8
-"""Runs whose cases are kept for comparisons: some two megabytes for each that is as large as they come."""
+RUNS_KEPT = 8
+"""Runs whose cases are kept: some two megabytes for each that is as large as they come."""
 
 EVERY_RUN = RunFilter()
 EVERY_RESULT = ResultFilter()
@@ -39,7 +39,8 @@ class Queries:
     def __init__(self, engine: Engine, clock: Callable[[], datetime] = record.now) -> None:
         self._engine = engine
         self._clock = clock
-        self._cases: kept.Kept[comparison.Cases] = kept.Kept(SIDES)
+        self._cases: kept.Kept[comparison.Cases] = kept.Kept(RUNS_KEPT)
+        self._facts: kept.Kept[beside.Facts] = kept.Kept(RUNS_KEPT)
 
     def dispose(self) -> None:
         """Close the connections."""
@@ -52,14 +53,18 @@ class Queries:
         with self._read() as connection:
             return connection.scalar(select(func.count()).select_from(Run)) or 0
 
-    def runs(self, limit: int = 50, offset: int = 0) -> list[schemas.Run]:
-        """Return runs, newest first."""
+    def runs(self, limit: int = 50, offset: int = 0, summaries: int | None = None) -> list[schemas.Run]:
+        """Return runs, newest first.
+
+        Args:
+            summaries: runs that have more summaries than this come without theirs.
+        """
         with self._read() as connection:
             found = connection.execute(runs.statement(documents=False).limit(limit).offset(offset)).all()
-            return self._run_answers(connection, found, summaries=True)
+            return self._run_answers(connection, found, summaries)
 
     def run_page(
-        self, wanted: RunFilter = EVERY_RUN, limit: int = 50, after: str | None = None, summaries: bool = True
+        self, wanted: RunFilter = EVERY_RUN, limit: int = 50, after: str | None = None, summaries: bool = False
     ) -> Page[schemas.Run]:
         """Return runs that fit, newest first.
 
@@ -72,7 +77,7 @@ class Queries:
         """
         with self._read() as connection:
             page = runs.page(connection, wanted, limit, after)
-            return Page(self._run_answers(connection, page.items, summaries), page.next)
+            return Page(self._run_answers(connection, page.items, None if summaries else 0), page.next)
 
     def run(self, name: str = LATEST) -> schemas.RunDetail:
         """Return a run by its id, a unique prefix of it, or `latest`.
@@ -86,10 +91,10 @@ class Queries:
             found = runs.summaries(connection, [run.key]).get(run.key, [])
             state = self._state(connection, run)
             in_hand = connection.execute(runs.in_hand(run.key)).all() if state == RunState.RUNNING else []
-            planned = [answers.result_answer(row, state) for row in connection.execute(results.in_plan(run.key))]
-            specs = runs.specs(connection, run.key)
+            failed = [answers.result_answer(row, state) for row in connection.execute(results.failed(run.key))]
+            version = kept.version(connection, run.key)
+            facts = self._facts.get(version, lambda: published.facts(connection, run))
         answer = answers.run_answer(run, state, found)
-        facts = answers.facts(run, answer.summaries, planned, specs)
         return schemas.RunDetail(
             **dict(answer),
             environment=facts.environment,
@@ -97,7 +102,7 @@ class Queries:
             protocol=facts.protocol,
             doctor=tuple(rows.stored_as(record.Finding, finding) for finding in run.doctor),
             in_hand=tuple(schemas.InHand.model_validate(row._asdict()) for row in in_hand),
-            failures=tuple(answers.failures(planned)),
+            failures=tuple(answers.failures(failed)),
             reference=run.reference,
             comparisons=tuple(beside.compare(reference, facts) for reference in beside.known()),
         )
@@ -160,6 +165,23 @@ class Queries:
             state = self._state(connection, run)
             page = results.page(connection, run.key, state, wanted, sort, descending, limit, after)
             return Page(self._result_answers(connection, run, page.items), page.next)
+
+    def looks(self, name: str, grave: Sequence[record.Flag], limit: int) -> tuple[int, list[schemas.Result]]:
+        """Return how many of a run's cases somebody should look at, and the first of them.
+
+        Failures, what never ran, passes that prove little, and what is slower compiled, in this order.
+
+        Args:
+            grave: flags of a pass that proves little.
+
+        Raises:
+            NotFound: no run fits, or several do.
+        """
+        with self._read() as connection:
+            run = runs.find(connection, name)
+            state = self._state(connection, run)
+            found = connection.execute(results.looks(run.key, state, grave, limit)).all()
+        return found[0].total if found else 0, [answers.result_answer(row, state) for row in found]
 
     def durations(self, device: str, backend: str, measure: record.Measure) -> list[schemas.Duration]:
         """Return how long each case took when it last ran on a device profile with a backend.
@@ -299,10 +321,11 @@ class Queries:
         cases = self._cases.get(kept.version(connection, run.key), lambda: comparison.cases(connection, run))
         return comparison.Side(run, self._state(connection, run), cases)
 
-    def _run_answers(self, connection: Connection, found: Iterable[Any], summaries: bool) -> list[schemas.Run]:
+    def _run_answers(self, connection: Connection, found: Iterable[Any], most: int | None) -> list[schemas.Run]:
+        """`most`: summaries that a run may have to come with them; zero: none is read, None: all are."""
         listed = list(found)
         states = runs.states(connection, listed, self._clock())
-        of_runs = runs.summaries(connection, [run.key for run in listed]) if summaries else {}
+        of_runs = runs.summaries(connection, [run.key for run in listed], most) if most != 0 else {}
         known: dict[str, record.Configuration] = {}
         return [answers.run_answer(run, states[run.key], of_runs.get(run.key, ()), known) for run in listed]
 

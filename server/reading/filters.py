@@ -106,6 +106,8 @@ class ResultFilter:
     status: tuple[Status, ...] = ()
     flag: tuple[Flag, ...] = ()
     text: str = ""
+    configuration: str = ""
+    """Its id; empty: any."""
 
     def conditions(self, status: ColumnElement[str], text: ColumnElement[str]) -> Iterator[Condition]:
         """Of a statement over planned cases and their results.
@@ -114,6 +116,8 @@ class ResultFilter:
             status, text: how these two are computed.
         """
         yield from self.cases.conditions()
+        if self.configuration:
+            yield Case.configuration_id == self.configuration
         if self.status:
             yield status.in_([each.value for each in self.status])
         if self.flag:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, case, cast, func, literal, or_, select
 
 from harness import record
 from server.reading import cursor
@@ -104,7 +105,7 @@ def page(
     Raises:
         BadQuestion: `after` is no cursor of this list in this order.
     """
-    status = _status(run_key, state)
+    status = status_of(run_key, state)
     text = func.coalesce(Result.text, Entry.skip)
     value = status if sort == Sort.STATUS else _column(sort)
     order = value.desc() if descending else value.asc()
@@ -123,6 +124,42 @@ def page(
         return Page(found)
     last = found[limit - 1]
     return Page(found[:limit], cursor.written(sort.value, descending, last.place, last.position))
+
+
+ENDED_WELL = (record.Outcome.PASS.value, record.Outcome.SKIPPED.value)
+
+
+def failed(run_key: int) -> Select[Any]:
+    """Cases of a run whose newest result neither passed nor was skipped, in the order of its plan."""
+    return in_plan(run_key).where(Result.outcome.not_in(ENDED_WELL))
+
+
+def looks(run_key: int, state: RunState, grave: Sequence[record.Flag], limit: int) -> Select[Any]:
+    """Cases that somebody should look at, each with `total`, how many there are.
+
+    Failures first, then what never ran, passes that prove little, and last those that are slower compiled, the slowest
+    first.
+
+    Args:
+        grave: flags of a pass that proves little.
+    """
+    status, flags = status_of(run_key, state), cast(Result.flags, Text)
+    proves_little = or_(*[flags.contains(f'"{flag.value}"', autoescape=True) for flag in grave])
+    slower = and_(Result.valid, func.coalesce(Result.speedup_high, Result.speedup) < 1)
+    quiet = [Status.PASS, Status.SKIPPED, Status.WAITING, Status.RUNNING]
+    kind = case(
+        (status == Status.MISSING.value, 2),
+        (status.not_in([each.value for each in quiet]), 1),
+        (and_(status == Status.PASS.value, proves_little), 3),
+        (slower, 4),
+    )
+    return (
+        statement(run_key)
+        .add_columns(func.count().over().label("total"))
+        .where(kind.is_not(None))
+        .order_by(kind, case((kind == 4, Result.speedup)), Planned.position)
+        .limit(limit)
+    )
 
 
 def running(connection: Connection, run_key: int) -> set[int]:
@@ -175,7 +212,7 @@ def _column(sort: Sort) -> ColumnElement[Any]:
     return column
 
 
-def _status(run_key: int, state: RunState) -> ColumnElement[str]:
+def status_of(run_key: int, state: RunState) -> ColumnElement[str]:
     """How a planned case stands, as `schemas.Status` says it."""
     waiting: ColumnElement[str] = literal(Status.MISSING.value)
     if state == RunState.RUNNING:

@@ -108,9 +108,16 @@ def states(connection: Connection, runs: Sequence[Any], now: datetime) -> dict[i
     return {run.key: state(run) for run in runs}
 
 
-def summaries(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[Any]]:
-    """Return each run's summaries in the order of its plan."""
+def summaries(connection: Connection, run_keys: Sequence[int], most: int | None = None) -> dict[int, list[Any]]:
+    """Return each run's summaries in the order of its plan.
+
+    Args:
+        most: runs that have more come without theirs.
+    """
     found: dict[int, list[Any]] = {}
+    if most is not None:
+        few = select(Summary.run_key).where(Summary.run_key.in_(run_keys)).group_by(Summary.run_key)
+        run_keys = connection.scalars(few.having(func.count() <= most)).all()
     for row in connection.execute(
         select(Summary.__table__, Configuration.label, Configuration.document.label("configuration"))
         .join(Configuration, Configuration.id == Summary.configuration_id)
@@ -135,15 +142,3 @@ def in_hand(run_key: int) -> Select[Any]:
         .where(Progress.run_key == run_key)
         .order_by(Planned.position)
     )
-
-
-def specs(connection: Connection, run_key: int) -> dict[str, dict[str, Any]]:
-    """Return the entry of each planned case's model, by case id. Many cases share an entry: each is read once."""
-    planned = select(Planned.entry_key).where(Planned.run_key == run_key)
-    entries: dict[int, dict[str, Any]] = dict(
-        connection.execute(select(Entry.key, Entry.spec).where(Entry.key.in_(planned))).all()
-    )
-    cases = (
-        select(Case.id, Planned.entry_key).join(Case, Case.key == Planned.case_key).where(Planned.run_key == run_key)
-    )
-    return {case_id: entries[entry_key] for case_id, entry_key in connection.execute(cases)}

@@ -33,7 +33,7 @@ def runs(
     request: Request,
     response: Response,
     wanted: Annotated[RunFilter, Depends(run_filter)],
-    summaries: Summaries = True,
+    summaries: Summaries = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     offset: Offset = 0,
@@ -45,7 +45,7 @@ def runs(
     if offset:
         if cursor is not None or wanted != RunFilter():
             raise BadQuestion("query.offset: it is for plain lists. Go on with the cursor in the Link header instead.")
-        return asked.runs(limit, offset)
+        return asked.runs(limit, offset, None if summaries else 0)
     page = asked.run_page(wanted, limit, cursor, summaries)
     forms.link(request, response, page)
     return list(page.items)

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from dashboards.pages import needs_a_look
+from dashboards import marks
+from dashboards.pages import ROWS, why
 from harness.record import Finding, Flag, Level, Outcome, Stage
 from server.queries import Queries
 from tests.harness.formats.reading import EXTERNAL, imported
@@ -288,14 +289,83 @@ def test_needs_a_look_is_ordered(store):
     store.record(factory.make_record(run.plan[4].case))
     store.close(factory.make_end())
 
-    looks = needs_a_look(Queries(store._engine).results())
+    total, looks = Queries(store._engine).looks("latest", marks.GRAVE, 10)
 
+    assert 4 == total
     assert [
         ("model_3", "signal 11"),
         ("model_2", "never ran"),
         ("model_1", "passed, but a wrong answer could go unnoticed"),
         ("model_0", "compiled is slower: 0.90× (0.89–0.91)"),
-    ] == [(look.result.model, look.why) for look in looks]
+    ] == [(look.model, why(look)) for look in looks]
+
+
+def test_slowest_is_looked_at_first(store):
+    """Among slower models the slowest comes first; only as many come as were asked for, and the rest is counted."""
+    run = factory.make_run(4)
+    store.open(run)
+    for planned, speedup in zip(run.plan, (0.9, 0.7, 1.2, 0.8), strict=True):
+        store.record(factory.make_record(planned.case, speedup=speedup))
+
+    total, looks = Queries(store._engine).looks("latest", marks.GRAVE, 2)
+
+    assert (3, ["model_1", "model_3"]) == (total, [look.model for look in looks])
+
+
+@pytest.fixture
+def large(store):
+    """A run of more rows than a page shows, in two configurations; one model of the second fails."""
+    cases = [factory.make_case(f"m{number}", precision=p) for p in ("fp32", "amp") for number in range(ROWS // 2 + 1)]
+    run = factory.make_run(cases)
+    store.open(run)
+    store.save([factory.make_record(case, speedup=1.5) for case in cases[:-1]])
+    store.record(factory.make_record(cases[-1], Outcome.CRASH))
+    store.close(factory.make_end())
+    return run
+
+
+def rows_of(answer) -> list[str]:
+    return re.findall(r'<tr id="row-(\w+)"', answer.text)
+
+
+def test_large_run_shows_one_configuration(client, large):
+    """A run of more rows than a page holds shows its first configuration, with its chart, and offers the others."""
+    answer = client.get("/runs/latest")
+
+    assert [planned.case.id for planned in large.plan[: ROWS // 2 + 1]] == rows_of(answer)
+    assert 1 == answer.text.count("data-figure=")
+    assert f"{ROWS // 2 + 1} rows of other configurations are hidden." in text_of(answer)
+
+
+def test_all_rows_of_a_large_run(client, large):
+    """All of a large run's rows are there, page by page, each once; a page of them has no chart."""
+    answer = client.get("/runs/latest?only=all&sort=model")
+    found = rows_of(answer)
+    (link,) = re.findall(r'href="([^"]*after=[^"]*)#', answer.text)
+    rest = rows_of(client.get(html.unescape(link)))
+
+    assert (ROWS, 2) == (len(found), len(rest))
+    assert {planned.case.id for planned in large.plan} == {*found, *rest}
+    assert "data-figure=" not in answer.text
+
+
+def test_look_leads_to_its_row(client, large):
+    """Also in a large run the overview's link leads to a page that has the row."""
+    (link,) = re.findall(r'href="([^"]*)#row-' + large.plan[-1].case.id, client.get("/").text)
+
+    assert large.plan[-1].case.id in rows_of(client.get(html.unescape(link)))
+
+
+def test_runs_of_many_means(client, large, store):
+    """A run of few configurations shows its means in the list; one of many leads to its page."""
+    names = ("default", "reduce-overhead", "max-autotune")
+    cases = [factory.make_case("m", precision=p, compile_mode=name) for p in ("fp32", "amp") for name in names]
+    many = factory.make_run(cases, id="0194a3f2-2222-7000-8000-000000000002")
+    store.open(many)
+
+    seen = client.get("/runs").text
+    assert f'href="/runs/{many.id}#summaries-title"' in seen
+    assert f'href="/runs/{large.id}#summaries-title"' not in seen
 
 
 def test_runs_are_listed(client, finished):

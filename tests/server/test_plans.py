@@ -25,8 +25,10 @@ OF_SERIES = SeriesFilter(CASES, branch=("main", ""), source=("",), hard=(library
 QUESTIONS = {
     "count": lambda q: q.count(),
     "runs": lambda q: q.runs(),
+    "runs of few means": lambda q: q.runs(summaries=1),
     "run_page": lambda q: q.run_page(RunFilter(suite=("timm",), host=("bench-1",), commit=("c1",), span=SINCE)),
     "run": lambda q: q.run(library.run_id(0)),
+    "looks": lambda q: q.looks("latest", (Flag.INSENSITIVE,), 10),
     "summaries": lambda q: q.summaries("latest"),
     "pulse": lambda q: q.pulse("latest"),
     "results": lambda q: q.results(library.run_id(0)[:9]),

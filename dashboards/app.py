@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from dashboards import pages
+from dashboards import pages, rendering
 from harness.errors import BenchError
 from server import app as server
 from server.settings import Settings
@@ -28,8 +28,9 @@ def create_app(settings: Settings) -> FastAPI:
         BenchError: the database cannot be opened.
     """
     app = server.create_app(settings)
-    app.include_router(pages.router)
-    app.add_api_route(f"/static/{pages.PLOTLY_FILE}", plotly_js, include_in_schema=False)
+    for router in pages.ROUTERS:
+        app.include_router(router)
+    app.add_api_route(f"/static/{rendering.PLOTLY_FILE}", plotly_js, include_in_schema=False)
     app.mount("/static", StaticFiles(packages=[("dashboards", "static")]))
     app.add_exception_handler(BenchError, _explain)
     app.add_exception_handler(HTTPException, _refuse)
@@ -62,7 +63,7 @@ async def _explain(request: Request, error: Exception) -> Response:
     assert isinstance(error, BenchError)
     if _wants_json(request):
         return server.answer(error)
-    return pages.error_page(request, server.status_of(error), str(error))
+    return rendering.error_page(request, server.status_of(error), str(error))
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -70,7 +71,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if _wants_json(request):
         return await server.refuse(request, error)
     text = "There is no such page." if error.status_code == 404 else str(error.detail)
-    return pages.error_page(request, error.status_code, text)
+    return rendering.error_page(request, error.status_code, text)
 
 
 async def _refuse_values(request: Request, error: Exception) -> Response:
@@ -78,4 +79,4 @@ async def _refuse_values(request: Request, error: Exception) -> Response:
     text = server.sentence(error)
     if _wants_json(request):
         return JSONResponse({"detail": text}, 422)
-    return pages.error_page(request, 422, text)
+    return rendering.error_page(request, 422, text)

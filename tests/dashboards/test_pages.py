@@ -8,7 +8,8 @@ import re
 import pytest
 
 from dashboards import marks
-from dashboards.pages import ROWS, why
+from dashboards.pages.overview import why
+from dashboards.pages.run import ROWS
 from harness.record import Finding, Flag, Level, Outcome, Stage
 from server.queries import Queries
 from tests.harness.formats.reading import EXTERNAL, imported
@@ -459,3 +460,36 @@ def test_runs_of_others(client, store):
     assert "imported from pytorch-csv" in seen["/"]
     assert not [text for text in seen.values() if re.search(r"\bNone\b(?!\.)", text)]
     assert "2.60×" in seen["/runs/latest"]
+
+
+def test_chips_carry_over(client, finished):
+    """What a chip narrows stays narrowed on the way to other pages; a chip's own links change that chip alone."""
+    body = client.get(f"/runs/{finished.id}?precision=amp&sort=-speedup").text
+
+    assert 'href="/runs?precision=amp"' in body
+    assert f'href="/runs/{finished.id}?sort=-speedup"' in body
+    assert f'href="/runs/{finished.id}?precision=fp32&amp;sort=-speedup"' in body
+
+
+def test_chips_narrow_a_run(client, finished):
+    """A chip leaves the rows, means and charts of its cases; what is hidden is counted, and the way back offered."""
+    answer = client.get(f"/runs/{finished.id}?precision=amp")
+
+    assert [finished.plan[5].case.id] == rows_of(answer)
+    assert (1, 1) == (answer.text.count('<tr id="summary-'), answer.text.count("data-figure="))
+    assert "5 rows of other configurations are hidden." in text_of(answer)
+    assert f'href="/runs/{finished.id}#results-title">Show all.' in answer.text
+
+
+def test_chips_that_nothing_fits(client, finished):
+    """Chips that no case of a run fits say so, and lead back."""
+    answer = client.get(f"/runs/{finished.id}?suite=timm")
+
+    assert 200 == answer.status_code
+    assert "No case of this run fits. Show all." in text_of(answer)
+
+
+def test_unknown_parameters_are_named(client, finished):
+    """A parameter that a page does not know is ignored, and the page says so."""
+    assert "Not understood, and ignored: sorted." in text_of(client.get("/runs/latest?sorted=speedup"))
+    assert "Not understood" not in client.get("/runs/latest?sort=speedup").text

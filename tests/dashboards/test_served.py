@@ -10,7 +10,7 @@ from importlib.resources import files
 import plotly
 import pytest
 
-from dashboards import pages
+from dashboards import rendering
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_static_files(client, path, kind):
 def test_plotly_comes_from_the_installed_package(client):
     """plotly.min.js is the package's own, compressed where asked for, kept for ever."""
     own = files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
-    path = f"/static/{pages.PLOTLY_FILE}"
+    path = f"/static/{rendering.PLOTLY_FILE}"
     plain = client.get(path, headers={"accept-encoding": "identity"})
     zipped = client.get(path)
 
